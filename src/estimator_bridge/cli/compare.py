@@ -97,7 +97,9 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
             )
         return script, None
     if arguments.free_run or arguments.replicas != 1:
-        raise BridgeError("--free-run and --replicas are for one script on two paths, not for a rewrite.", fix="Leave them out.")
+        raise BridgeError(
+            "--free-run and --replicas are for one script on two paths, not for a rewrite.", fix="Leave them out."
+        )
     new, *rest = script.args
     own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()

@@ -11,6 +11,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values
 
+SIDES = ("legacy", "modern")
 _Events = Sequence[dict[str, Any]]
 
 
@@ -93,11 +94,13 @@ def _batches(legacy: _Events, modern: _Events) -> Iterator[ParityFinding]:
         return
 
 
-def loss_findings(losses: Sequence[LossPoint], thresholds: Thresholds) -> Iterator[ParityFinding]:
+def loss_findings(
+    losses: Sequence[LossPoint], thresholds: Thresholds, sides: tuple[str, str] = SIDES
+) -> Iterator[ParityFinding]:
     """Yields one finding if losses differ."""
     outside = [point for point in losses if not thresholds.accept(point.legacy, point.modern)]
     for first in outside[:1]:
-        values = f"legacy {first.legacy:.9g}, modern {first.modern:.9g}"
+        values = f"{sides[0]} {first.legacy:.9g}, {sides[1]} {first.modern:.9g}"
         yield ParityFinding("loss", f"The losses differ: {values} ({len(outside)} of {len(losses)} steps outside).", first.step)
 
 
@@ -135,11 +138,13 @@ def evaluations_of(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]
     return found
 
 
-def metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> Iterator[ParityFinding]:
+def metric_findings(
+    metrics: Sequence[MetricPair], thresholds: Thresholds, sides: tuple[str, str] = SIDES
+) -> Iterator[ParityFinding]:
     """Yields a finding for each metric that differs."""
     for pair in metrics:
         if not thresholds.accept(pair.legacy, pair.modern):
-            values = f"legacy {pair.legacy:.9g}, modern {pair.modern:.9g}"
+            values = f"{sides[0]} {pair.legacy:.9g}, {sides[1]} {pair.modern:.9g}"
             yield ParityFinding("metric", f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}: {values}.", pair.step)
 
 

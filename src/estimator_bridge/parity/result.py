@@ -124,6 +124,11 @@ class ParityResult:
     new_side: Literal["modern", "new"] = "modern"
 
     @property
+    def sides(self) -> tuple[str, str]:
+        """The names of both sides for readers."""
+        return ("old", "new") if self.new_side == "new" else ("legacy", "modern")
+
+    @property
     def exit_code(self) -> int:
         """The exit code: 0 equal, 1 different, 2 not comparable."""
         return EXIT_CODES[self.verdict]

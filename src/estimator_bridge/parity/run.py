@@ -107,7 +107,10 @@ def compare_rewrite(
         from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
         result = judge_rewrite(
-            *(order.trace(side) for side, order in orders.items()), plan=plan, command=(str(script), *script.args), thresholds=thresholds or Thresholds()
+            *(order.trace(side) for side, order in orders.items()),
+            plan=plan,
+            command=(str(script), *script.args),
+            thresholds=thresholds or Thresholds(),
         )
     return dataclasses.replace(result, seconds=seconds, environment=environment())
 

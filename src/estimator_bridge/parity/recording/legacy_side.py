@@ -69,18 +69,22 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
         self._writer = tf.io.TFRecordWriter(str(trace.batches(call))) if recording else None
 
     def begin(self) -> None:
+        """Finds the batch of the graph."""
         self._batch = _batches[v1.get_default_graph()]
         with tf.name_scope("estimator_bridge"):
             self._digest = batch_digest(self._batch)
 
     def before_run(self, run_context: Any) -> Any:
+        """Asks for the batch."""
         return v1.train.SessionRunArgs({"batch": self._batch if self._writer else [], "digest": self._digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the batch."""
         if self._writer:
             self._writer.write(serialize(run_values.results["batch"]))
 
     def end(self, session: Any) -> None:
+        """Closes the file of batches."""
         if self._writer:
             self._writer.close()
 
@@ -89,6 +93,7 @@ class TrainHook(BatchHook):
     """Records losses, batches, and the values before and after the first step."""
 
     def begin(self) -> None:
+        """Finds the loss, and removes races from the graph."""
         super().begin()
         graph = v1.get_default_graph()
         self._loss = _specs[graph].loss
@@ -108,17 +113,20 @@ class TrainHook(BatchHook):
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
+        """Reads the global step at the start."""
         self._start = int(session.run(self._step))
         if not self._writer:
             self._save(session, "start")
 
     def before_run(self, run_context: Any) -> Any:
+        """Saves the initial values, and asks for the loss."""
         if self._steps == 0:  # other hooks may have chosen values since the session began: k-means' centers
             self._save(run_context.session, "initial")
         args = super().before_run(run_context)
         return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the step."""
         super().after_run(run_context, run_values)
         self._steps += 1
         if self._steps == 1:

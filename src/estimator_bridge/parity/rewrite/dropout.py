@@ -60,7 +60,9 @@ def equalise(step: Callable[[], Any], feeds: bool) -> None:
     """
     from tensorflow.python.ops import nn_ops
 
-    def dropout(original: Callable[..., Any], x: Any, rate: Any, noise_shape: Any, uniform_sampler: Any, *args: Any, **kwargs: Any) -> Any:
+    def dropout(
+        original: Callable[..., Any], x: Any, rate: Any, noise_shape: Any, uniform_sampler: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         graph = None if tf.executing_eagerly() else outermost(tf.compat.v1.get_default_graph(), feeds)
         if graph is not None and getattr(graph, "name", "") == "keras_graph":  # only the structure of a functional model
             return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)

@@ -86,15 +86,24 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
     ways: tuple[tuple[str, Callable[[Leaf, Leaf], bool]], ...] = (
         ("name", lambda here, there: here.path == there.path),
         ("end of name", lambda here, there: _root(here) == _root(there) and _last(here) == _last(there)),
-        ("type and rank", lambda here, there: _root(here) == _root(there) and (here.dtype, here.rank) == (there.dtype, there.rank)),
+        (
+            "type and rank",
+            lambda here, there: _root(here) == _root(there) and (here.dtype, here.rank) == (there.dtype, there.rank),
+        ),
         ("order", lambda here, there: _root(here) == _root(there) and (here.dtype == "string") == (there.dtype == "string")),
     )
     for how, fits in ways:
-        free = {place: [i for i, leaf in enumerate(old) if i not in chosen.values() and fits(leaf, there)] for place, there in enumerate(new) if place not in chosen}
+        free = {
+            place: [i for i, leaf in enumerate(old) if i not in chosen.values() and fits(leaf, there)]
+            for place, there in enumerate(new)
+            if place not in chosen
+        }
         for place, found in free.items():
             left = [i for i in found if i not in chosen.values()]
             rivals = sum(bool(set(found) & set(other)) for other in free.values())
-            if left and ((len(found) == 1 and rivals == 1) or how in {"name", "end of name"} or (how == "order" and len(found) == rivals)):
+            if left and (
+                (len(found) == 1 and rivals == 1) or how in {"name", "end of name"} or (how == "order" and len(found) == rivals)
+            ):
                 chosen[place] = left[0]
                 if how != "name":
                     say(f"{old[left[0]].path} -> {new[place].path} by {how}")

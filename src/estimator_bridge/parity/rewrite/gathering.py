@@ -26,7 +26,12 @@ class NewNames:
 
     def __init__(self, new: Trace) -> None:
         self.paired: dict[str, Any] = next(new.events("paired"), {})
-        self.by_key = {target: source for source, target, _ in [*self.paired.get("matches", []), *self.paired.get("slots", [])] if target}
+        self.by_key = {
+            target: source
+            for source, target, _ in [*self.paired.get("matches", []), *self.paired.get("slots", [])]
+            if source and target
+        }
+        self.zeros = {target for source, target, _ in self.paired.get("slots", []) if not source}  # slots that only Keras has
         prefix = Path(f"{checkpoint(new, 'at', 0)}.index")
         self.model: ObjectModel | None = read_object_model(read_index(checkpoint(new, "at", 0))) if prefix.exists() else None
         variables = self.model.variables if self.model else ()
@@ -45,7 +50,7 @@ class NewNames:
         """Returns the keys of variables and slots that have a value of the old script."""
         if not self.model:
             return []
-        unmatched = set(self.paired.get("unmatched_new", ()))
+        unmatched = self.zeros.union(self.paired.get("unmatched_new", ()))
         keys = [variable.key for variable in self.model.variables] + sorted(self.slots)
         return [key for key in keys if key not in unmatched]
 
@@ -74,7 +79,9 @@ def gather(old: Trace, new: Trace) -> Evidence:
     names = NewNames(new)
     variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
     paired = names.paired
-    anchored = tuple(event["index"] for event in old.events("anchor") if Path(f"{checkpoint(new, 'anchor', event['index'])}.index").exists())
+    anchored = tuple(
+        event["index"] for event in old.events("anchor") if Path(f"{checkpoint(new, 'anchor', event['index'])}.index").exists()
+    )
     evaluations = list(old.events("evaluation"))
     old_side = SideEvidence(
         steps=_steps(old, new, names, "anchor"),
@@ -82,7 +89,9 @@ def gather(old: Trace, new: Trace) -> Evidence:
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(old),
         batch_shapes=_shapes(old),
-        steps_per_epoch=tuple(sum(step["call"] == event["call"] for step in old.events("step")) for event in old.events("train")),
+        steps_per_epoch=tuple(
+            sum(step["call"] == event["call"] for step in old.events("step")) for event in old.events("train")
+        ),
         evaluation_losses=tuple(tuple(event["losses"]) for event in evaluations),
         evaluation_rows=tuple(tuple(event["rows"]) for event in evaluations),
     )
@@ -95,7 +104,9 @@ def gather(old: Trace, new: Trace) -> Evidence:
         steps_per_epoch=tuple(event["steps"] for event in new.events("epoch")),
         iterations=tuple(event["iterations"][0] for event in new.events("step") if event["iterations"]),
     )
-    return Evidence(old_side, new_side, tuple(paired.get("unmatched_old", ())), tuple(paired.get("unmatched_new", ())), anchored)
+    return Evidence(
+        old_side, new_side, tuple(paired.get("unmatched_old", ())), tuple(paired.get("unmatched_new", ())), anchored
+    )
 
 
 def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvidence, ...]:
@@ -103,7 +114,8 @@ def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvi
     found = []
     for index, event in enumerate(list(side.events("step"))[:FIRST_STEPS], 1):
         optimizers = tuple(
-            OptimizerEvidence(one["name"], one["family"], one["hyperparameters"], one.get("iterations")) for one in rates.get(index, ())
+            OptimizerEvidence(one["name"], one["family"], one["hyperparameters"], one.get("iterations"))
+            for one in rates.get(index, ())
         )
         gradients = functools.partial(_gradients, side, names, index)
         before = functools.partial(values_at, new, names, "anchor", index - 1)
@@ -127,12 +139,10 @@ def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
 
 
 def _sites(side: Trace) -> tuple[DropoutSite, ...]:
-    event = next(side.events("dropout"), {"sites": []})
+    event: dict[str, Any] = next(side.events("dropout"), {"sites": []})
     return tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
 
 
 def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
-    event = next(side.events("shapes"), {"shapes": {}})
+    event: dict[str, Any] = next(side.events("shapes"), {"shapes": {}})
     return {path: tuple(shape) for path, shape in event["shapes"].items()}
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,11 +12,21 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.judge import equal_arrays, loss_findings, metric_findings, pair_metrics
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict, rel_diff
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricPair,
+    ParityFinding,
+    ParityResult,
+    Thresholds,
+    VariableDiff,
+    Verdict,
+    rel_diff,
+)
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, SHARE, max_abs_diff
 
+SIDES = ("old", "new")
 NOISE = 1e-5  # a gradient below this share of the largest one is rounding: e.g. that of a bias before batch norm
 
 
@@ -49,7 +60,7 @@ def judge_rewrite(
     metrics, metric_notes = _metrics(old, new, thresholds)
     updates, update_notes = _updates(old, new, names)
     predictions, prediction_notes = _predictions(old, new, thresholds)
-    outside = list(loss_findings(losses, thresholds))
+    outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
     findings = [
         *_unpaired(old, names),
@@ -57,7 +68,7 @@ def judge_rewrite(
         *outside,
         *_lengths(old, new),
         *(iterations if outside else []),
-        *metric_findings(metrics, thresholds),
+        *metric_findings(metrics, thresholds, SIDES),
         *predictions,
     ]
     random = list(_unequal_noise(old, new))
@@ -75,12 +86,21 @@ def judge_rewrite(
         *random,
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
-        *_other_notes(old, names),
+        *_other_notes(names, has_advice=bool(findings)),
     ]
     variables = tuple(_variables(old, new, names))
     ordered = sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)
     return ParityResult(
-        command, "replay", verdict, thresholds, losses, tuple(metrics), variables, tuple(ordered), tuple(dict.fromkeys(notes)), new_side="new"
+        command,
+        "replay",
+        verdict,
+        thresholds,
+        losses,
+        tuple(metrics),
+        variables,
+        tuple(ordered),
+        tuple(dict.fromkeys(notes)),
+        new_side="new",
     )
 
 
@@ -141,7 +161,11 @@ def _ratio(name: str, old: Any, new: Any) -> str:
 
 def _noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Returns the variables whose gradient is rounding on both sides."""
-    largest = {name: max(float(np.max(np.abs(side[name]))) if side[name].size else 0.0 for side in (old, new)) for name in old if name in new}
+    largest = {
+        name: max(float(np.max(np.abs(side[name]))) if side[name].size else 0.0 for side in (old, new))
+        for name in old
+        if name in new
+    }
     limit = NOISE * max(largest.values(), default=0.0)
     return [name for name, value in largest.items() if 0 < value < limit]
 
@@ -150,7 +174,9 @@ def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:
     before, after = (len(list(trace.events("step"))) for trace in (old, new))
     if before != after or any(new.events("excess")):
         extra = ", and then asks for more batches" if any(new.events("excess")) and before == after else ""
-        yield ParityFinding("calls", f"The old script trains {before} steps, the new one {after}{extra}.", min(before, after) + 1)
+        yield ParityFinding(
+            "calls", f"The old script trains {before} steps, the new one {after}{extra}.", min(before, after) + 1
+        )
 
 
 def _iterations(old: Trace, new: Trace) -> Iterator[ParityFinding]:
@@ -174,19 +200,19 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     for event in old.events("evaluated"):
         found = batches.get(event["call"], {"losses": []})
         if found["losses"]:
-            by_rows[event["name"], int(event["metrics"].get("global_step", 0))] = float(np.average(found["losses"], weights=found["rows"]))
+            by_rows[event["name"], int(event["metrics"].get("global_step", 0))] = float(
+                np.average(found["losses"], weights=found["rows"])
+            )
     compared = []
     for pair in pairs:
-        weighted = by_rows.get((pair.evaluation, pair.step))
-        if pair.metric == "loss" and weighted is not None and not thresholds.accept(pair.legacy, pair.modern):
-            if thresholds.accept(weighted, pair.modern):
-                notes.append(
-                    f"Keras weighs the evaluation loss by rows, Estimator by batches: {pair.legacy:.6g} is {weighted:.6g} by rows, "
-                    "which is compared."
-                )
-                compared.append(MetricPair(pair.evaluation, pair.step, pair.metric, weighted, pair.modern))
-                continue
-        compared.append(pair)
+        weighted = by_rows.get((pair.evaluation, pair.step), pair.legacy)
+        is_by_rows = not thresholds.accept(pair.legacy, pair.modern) and thresholds.accept(weighted, pair.modern)
+        if pair.metric == "loss" and is_by_rows:
+            notes.append(
+                f"Keras weighs the evaluation loss by rows, Estimator by batches: {pair.legacy:.6g} is {weighted:.6g} by rows, "
+                "which is compared."
+            )
+        compared.append(dataclasses.replace(pair, legacy=weighted) if pair.metric == "loss" and is_by_rows else pair)
     known = {(pair.evaluation, pair.metric) for pair in pairs}
     alone = [metric for event in old.events("evaluated") for metric in event["metrics"] if (event["name"], metric) not in known]
     alone = [metric for metric in dict.fromkeys(alone) if metric != "global_step"]
@@ -209,7 +235,9 @@ def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[P
                 if not equal_arrays(here, there[: len(here)], thresholds):
                     findings.append(ParityFinding("prediction", f"{call}: the predictions {name!r} differ."))
             if not pairs:
-                notes.append(f"{call} is not compared: no output of the new script has the name or shape of one of the old script's.")
+                notes.append(
+                    f"{call} is not compared: no output of the new script has the name or shape of one of the old script's."
+                )
     return findings, notes
 
 
@@ -217,7 +245,11 @@ def _output_pairs(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yields (name, old, new) for each output of one name; for a single output of the new script, the only one of its shape."""
     if after.files == ["key:"]:
         there = after["key:"]
-        same = [key for key in before.files if before[key].shape == there[: len(before[key])].shape and before[key].dtype.kind == there.dtype.kind]
+        same = [
+            key
+            for key in before.files
+            if before[key].shape == there[: len(before[key])].shape and before[key].dtype.kind == there.dtype.kind
+        ]
         if len(same) == 1:
             yield same[0].removeprefix("key:"), before[same[0]], there
         return
@@ -277,9 +309,9 @@ def _free_notes(old: Trace, free: Trace, thresholds: Thresholds) -> Iterator[str
         )
 
 
-def _other_notes(old: Trace, names: NewNames) -> Iterator[str]:
+def _other_notes(names: NewNames, has_advice: bool) -> Iterator[str]:
     slots = [key for key in names.paired.get("unmatched_new", ()) if key in names.slots]
     if slots:
         yield f"The old script has no values for these slots of the new optimizer: {first_three(slots)}."
-    yield from names.paired.get("warnings", ())
-
+    warnings = names.paired.get("warnings", ())
+    yield from (warning for warning in warnings if has_advice or warning.startswith("forget_bias"))

@@ -34,7 +34,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     np.random.seed(SEED)
     tf.random.set_seed(SEED)
     session = Session(trace, old, plan)
-    dropout.equalise(lambda: session.step.read_value(), feeds=False)
+    dropout.equalise(session.step.read_value, feeds=False)
     models.intercept(session, tf_keras)
     tapes.intercept(session)
     loops.intercept(session, tf_keras)

@@ -118,6 +118,7 @@ class _ReferenceHook(TrainHook):
         super().begin()
         graph = v1.get_default_graph()
         _write_structure(self._trace, self._call)
+        self._leaves = _structures.get(graph, [])
         variables = v1.global_variables()
         self._size = sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
         left = self._plan.anchor_limit - self._progress.bytes
@@ -150,8 +151,15 @@ class _ReferenceHook(TrainHook):
 
     def _write_first(self, index: int, results: Any) -> None:
         np.savez(self._trace.folder / "values" / f"gradients-{index}.npz", **results["gradients"])
+        if index == 1:
+            shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batch"], strict=False)}
+            self._trace.write("shapes", shapes=shapes)
         known = [
-            {"name": name, "family": "tf1", "hyperparameters": {**fixed, **{key: float(value) for key, value in fetched.items()}}}
+            {
+                "name": name,
+                "family": "tf1",
+                "hyperparameters": {**fixed, **{key: float(value) for key, value in fetched.items()}},
+            }
             for (name, fixed, _), fetched in zip(self._optimizers, results["optimizers"], strict=True)
         ]
         self._trace.write("optimizers", index=index, optimizers=known)
@@ -218,4 +226,3 @@ def _remember() -> None:
 def evaluation_losses(trace: Trace) -> dict[str, dict[str, Any]]:
     """Returns the losses and rows of each batch, by evaluation."""
     return {event["call"]: event for event in trace.events("evaluation")}
-

@@ -112,11 +112,19 @@ def _other_keras(text: str, is_legacy: bool) -> str:
     except SyntaxError:
         return ""
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [f"{node.module}.{alias.name}" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level for alias in node.names]
+    names += [
+        f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and not node.level
+        for alias in node.names
+    ]
     names += [
         f"tensorflow.{node.attr}"
         for node in nodes
-        if isinstance(node, ast.Attribute) and node.attr == "keras" and isinstance(node.value, ast.Name) and node.value.id == "tf"
+        if isinstance(node, ast.Attribute)
+        and node.attr == "keras"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "tf"
     ]
     roots = ("keras.",) if is_legacy else ("keras.", "tensorflow.keras.")
     return next((name for name in names if f"{name}.".startswith(roots)), "")

@@ -18,8 +18,10 @@ from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 
 CALL = "train-0"  # the new side's training is one
-_NUMBERS = ("learning_rate", "epsilon", "momentum", "beta_1", "beta_2", "rho", "initial_accumulator_value", "learning_rate_power")
-_NUMBERS += ("l1_regularization_strength", "l2_regularization_strength", "nesterov", "weight_decay", "clipnorm", "clipvalue")
+_NUMBERS = (
+    *("learning_rate", "epsilon", "momentum", "beta_1", "beta_2", "rho", "initial_accumulator_value", "learning_rate_power"),
+    *("l1_regularization_strength", "l2_regularization_strength", "nesterov", "weight_decay", "clipnorm", "clipvalue"),
+)
 
 
 class Session:
@@ -39,6 +41,7 @@ class Session:
         self._start = self._steps[0]["step"] - 1 if self._steps else 0
         self.step = tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
         self._notes: set[str] = set()
+        self._has_shapes = False
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
         self._pushed: list[Any] = []
@@ -79,7 +82,14 @@ class Session:
             self.trace.write("excess", what=what)
             return own
         call, values = recorded
-        return self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        if not self._has_shapes:
+            self._has_shapes = True
+            arrays = tf.nest.flatten(batch, expand_composites=True)
+            leaves = leaves_of(tf.nest.map_structure(np.asarray, batch), isinstance(batch, tuple))
+            shapes = {leaf.path: np.shape(value) for leaf, value in zip(leaves, arrays, strict=False)}
+            self.trace.write("shapes", shapes=shapes)
+        return batch
 
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
@@ -133,7 +143,7 @@ class Session:
     def begin_step(self) -> None:
         """Begins a training step."""
         dropout.begin_step()
-        self._tapes.clear()
+        self._tapes = []
         self._active = True
         self.step.assign(self._start + self.index)
 
@@ -144,17 +154,18 @@ class Session:
     def end_step(self) -> None:
         """Ends a training step: writes its loss, and gives the old script's values back if it has an anchor."""
         self._active = False
-        if not self._tapes:
+        tapes, self._tapes = self._tapes, []
+        if not tapes:
             return
         self.index += 1
-        loss = self._tapes[0][0]
-        if len({loss for loss, _, _ in self._tapes}) > 1:
+        loss = tapes[0][0]
+        if len({loss for loss, _, _ in tapes}) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
         rates = [self._describe(optimizer) for optimizer in self.optimizers]
         counted = [rate["iterations"] for rate in rates]
         self.trace.write("step", call=CALL, step=self._start + self.index, loss=loss, iterations=counted)
         if self.index <= FIRST_STEPS:
-            gradients = {name: value for _, names, values in self._tapes for name, value in zip(names, values, strict=True)}
+            gradients = {name: value for _, names, values in tapes for name, value in zip(names, values, strict=True)}
             np.savez(self.trace.folder / "values" / f"gradients-{self.index}.npz", **_dense(gradients))
             self.trace.write("optimizers", index=self.index, optimizers=rates)
         if self.weights is not None and self.index in self._anchors and not self.plan.is_free:
@@ -187,7 +198,7 @@ class Session:
 
 
 def _number(optimizer: Any, name: str) -> float | None:
-    value = getattr(optimizer, name, None)
+    value: Any = getattr(optimizer, name, None)
     if name == "learning_rate" and callable(getattr(optimizer, "_learning_rate", None)) and not isinstance(value, tf.Variable):
         value = optimizer._learning_rate
     if isinstance(value, tf.Variable):

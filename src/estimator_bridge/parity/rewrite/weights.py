@@ -32,7 +32,9 @@ class Weights:
         self._optimizers = optimizers
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
         kept = ["optimizer", *(f"optimizer_{i}" for i in range(1, len(optimizers)))]
-        self._checkpoint = tf.train.Checkpoint(**dict(zip(names, models, strict=True)), **dict(zip(kept, optimizers, strict=True)))
+        self._checkpoint = tf.train.Checkpoint(
+            **dict(zip(names, models, strict=True)), **dict(zip(kept, optimizers, strict=True))
+        )
 
     def write(self, name: str) -> str:
         """Writes the present values; returns the prefix."""
@@ -71,7 +73,9 @@ class Weights:
 
     def _momentum_rate(self) -> float | None:
         """Returns the learning rate of the next step if a slot of Keras contains it and a schedule gives it; else None."""
-        found = [optimizer for optimizer in self._optimizers if hasattr(optimizer, "momentum") and type(optimizer).__name__ == "SGD"]
+        found = [
+            optimizer for optimizer in self._optimizers if hasattr(optimizer, "momentum") and type(optimizer).__name__ == "SGD"
+        ]
         for optimizer in found:
             rate = getattr(optimizer, "_learning_rate", None)
             if callable(rate) and not isinstance(rate, tf.Variable) and optimizer.momentum:
@@ -96,7 +100,9 @@ def _ambiguous(report: ConversionReport) -> BridgeError:
     for sources, targets in by_sources.items():
         lines += [f"    {source} = {target}" for source, target in zip(sources, targets, strict=False)]
         if len(sources) != len(targets):
-            lines.append(f"    # {len(sources)} old and {len(targets)} new variables: {', '.join(sources)}; {', '.join(targets)}")
+            lines.append(
+                f"    # {len(sources)} old and {len(targets)} new variables: {', '.join(sources)}; {', '.join(targets)}"
+            )
     return BridgeError(
         "Variables of equal shape cannot be paired by their names.",
         expected="one counterpart for each variable of the new script",

@@ -25,7 +25,11 @@ def intercept(session: Session, keras: Any) -> None:
     """
     models: list[Any] = []
     optimizers: list[Any] = []
-    for kind, made in ((keras.Model, models), (keras.optimizers.Optimizer, optimizers), (keras.optimizers.legacy.Optimizer, optimizers)):
+    for kind, made in (
+        (keras.Model, models),
+        (keras.optimizers.Optimizer, optimizers),
+        (keras.optimizers.legacy.Optimizer, optimizers),
+    ):
         wrap(kind, __init__=_remember(made))
 
     def iterate(original: Callable[..., Any], dataset: Any) -> Any:
@@ -59,7 +63,9 @@ def _alive(made: list[Any]) -> Callable[[], list[Any]]:
 class _Loop:
     """An iterator over recorded batches; each is a training step if the script asks a tape for gradients before the next one."""
 
-    def __init__(self, session: Session, dataset: Any, models: Callable[[], list[Any]], optimizers: Callable[[], list[Any]]) -> None:
+    def __init__(
+        self, session: Session, dataset: Any, models: Callable[[], list[Any]], optimizers: Callable[[], list[Any]]
+    ) -> None:
         self._session, self._models, self._optimizers = session, models, optimizers
         self._open: Any = None
         self._fed: Any = None
@@ -98,4 +104,3 @@ class _Loop:
         inner = {id(part) for model in self._models() for part in model.submodules}
         roots = [model for model in self._models() if id(model) not in inner]
         self._session.start(roots, self._optimizers(), batch[0] if isinstance(batch, tuple) else batch)
-

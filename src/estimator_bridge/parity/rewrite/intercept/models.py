@@ -148,7 +148,9 @@ def dataset_of(x: Any, y: Any, weights: Any, batch_size: int | None) -> Any:
     """
     if isinstance(x, tf.data.Dataset):
         return x
-    if inspect.isgenerator(x) or not all(hasattr(leaf, "shape") or isinstance(leaf, (list, float, int)) for leaf in tf.nest.flatten(x)):
+    if inspect.isgenerator(x) or not all(
+        hasattr(leaf, "shape") or isinstance(leaf, (list, float, int)) for leaf in tf.nest.flatten(x)
+    ):
         raise BridgeError(
             "This input of a model cannot be replaced by recorded batches.",
             expected="a tf.data.Dataset, arrays or tensors",
