@@ -34,7 +34,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "train evaluate predict export_saved_model export_savedmodel": "hands the calls to the engine of the chosen path; "
         "a launcher hears that an evaluation is no stall",
         "_call_input_fn": "mends and shares out what an input_fn returns",
-        "_call_model_fn": "keeps the batch for an audit",
+        "_call_model_fn": "keeps the batch for an audit, and the loss of an evaluation for a comparison",
         "_train_with_estimator_spec": "adds hooks: of the launcher, of an audit, of synchronous replicas, of a recording",
         "_train_model_default": "refuses tasks that share no variables; knows the replicas",
         "_actual_train_model_distributed _evaluate_build_graph": "counts the CPUs of a strategy in the session's device_count",
@@ -119,6 +119,13 @@ _REASONS: dict[str, dict[str, str]] = {
     "tensorflow.python.util.deprecation": {"_PRINT_DEPRECATION_WARNINGS": "TensorFlow 1's names are not called deprecated"},
     # Comparisons.
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
+    f"{_OPS}.nn_ops": {"_dropout": "an old script and its rewrite draw the same dropout masks"},
+    "tf_keras.*.training.Model": {
+        "__init__ compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
+    },
+    "tf_keras.*.optimizer*.*Optimizer*": {"__init__": "knows the optimizers of a rewrite's own loop"},
+    "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},
+    "tensorflow.python.data.ops.dataset_ops.DatasetV2": {"__iter__": "a rewrite's own loop gets the batches of the old script"},
     f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},
     f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
     "tensorflow.python.lib.io._pywrap_file_io": {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
+    from estimator_bridge.parity.rewrite.plan import RewritePlan
     from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
@@ -22,6 +25,10 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
+    estimator-bridge compare train.py keras_train.py --train_steps=500
+    estimator-bridge compare --map pairs.txt --new-args '--epochs 2' train.py keras_train.py --train_steps=500
+    estimator-bridge compare --adapt batches:to_keras train.py keras_train.py
 
 exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could not be compared; the report then says why.
 The script's model_dir is only read: both paths write to a temporary folder.
@@ -64,8 +71,65 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
+    _add_rewrite(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
+
+
+def _add_rewrite(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "a rewrite", "if the first argument of SCRIPT is an existing .py file, it is a rewrite in tf_keras to compare with"
+    )
+    group.add_argument("--new-args", metavar="ARGS", help="arguments of the rewrite, in one string (default: those of SCRIPT)")
+    pairs = "file with one pair a line: OLD_VARIABLE = NEW_VARIABLE"
+    group.add_argument("--map", dest="map_file", type=Path, metavar="FILE", help=pairs)
+    order = "pair variables of equal shape in their order of creation"
+    group.add_argument("--accept-order", action="store_true", help=order)
+    adapt = "function of the old features and labels that returns a batch of the rewrite"
+    group.add_argument("--adapt", default="", metavar="MODULE:FUNCTION", help=adapt)
+    every = "give the old values to the rewrite at steps 1, 2, 3 and each K-th (default: %(default)s)"
+    group.add_argument("--anchor", type=number(int, "a whole number of 1 or more", 1), default=10, metavar="K", help=every)
+    limit = "largest size of these values on disk; K grows to fit (default: %(default)g)"
+    size = number(float, "a number of bytes, 0 or more", 0)
+    group.add_argument("--anchor-limit", type=size, default=2e9, metavar="BYTES", help=limit)
+
+
+def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None]:
+    """Returns the old script and, if its first argument is a rewrite, the order to compare with it."""
+    from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
+    from estimator_bridge.script.run import Script
+
+    if not (script.args and script.args[0].endswith(".py") and Path(script.args[0]).is_file()):
+        named = [flag for flag, value in _rewrite_options(arguments) if value]
+        if named:
+            raise BridgeError(
+                f"{named[0]} is for a rewrite, and none is named.",
+                expected="compare OLD.py NEW.py, NEW.py an existing file",
+                received=" ".join([str(script), *script.args]),
+                fix="Name the rewrite directly after the old script.",
+            )
+        return script, None
+    if arguments.free_run or arguments.replicas != 1 or arguments.steps is not None:
+        raise BridgeError(
+            "--free-run, --replicas and --steps are for one script on two paths, not for a rewrite.", fix="Leave them out."
+        )
+    new, *rest = script.args
+    own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
+    given = read_map(arguments.map_file) if arguments.map_file else ()
+    plan = RewritePlan(
+        Script(new, tuple(own), verbose=arguments.verbose),
+        arguments.anchor,
+        arguments.anchor_limit,
+        given,
+        arguments.accept_order,
+        arguments.adapt,
+    )
+    return dataclasses.replace(script, args=tuple(rest)), plan
+
+
+def _rewrite_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
+    names = ("new_args", "map_file", "accept_order", "adapt")
+    return [(f"--{name.removesuffix('_file').replace('_', '-')}", getattr(arguments, name)) for name in names]
 
 
 def _add_thresholds(parser: argparse.ArgumentParser) -> None:
@@ -84,9 +148,9 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
-    script = script_of(arguments)
+    script, plan = _plan(script_of(arguments), arguments)
     try:
-        result = _compare(script, arguments)
+        result = _compare(script, plan, arguments)
     except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
         _report_failure(_without_result(script, arguments, _reason(error)), arguments)
         raise
@@ -94,25 +158,29 @@ def execute(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _compare(script: Script, arguments: argparse.Namespace) -> ParityResult:
+def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
-    from estimator_bridge.parity.run import Recordings, compare
+    from estimator_bridge.parity.run import Recordings, compare, compare_rewrite
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
-    with progress_display() as watch:
-        result = compare(
-            script,
-            replaying=not arguments.free_run,
-            replicas=arguments.replicas,
-            thresholds=_thresholds(arguments),
-            steps=arguments.steps,
-            recordings=Recordings(arguments.record_dir, arguments.keep),
-            watch=watch,
-        )
+    thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
+    with progress_display(("legacy", "modern") if plan is None else ("legacy", "new", "free")) as watch:
+        if plan is not None:
+            result = compare_rewrite(script, plan, thresholds=thresholds, recordings=recordings, watch=watch)
+        else:
+            result = compare(
+                script,
+                replaying=not arguments.free_run,
+                replicas=arguments.replicas,
+                thresholds=thresholds,
+                steps=arguments.steps,
+                recordings=recordings,
+                watch=watch,
+            )
     write_report(result, arguments.out)
     return result
 

@@ -13,6 +13,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values
 
+SIDES = ("legacy", "modern")
 _Events = Sequence[dict[str, Any]]
 
 
@@ -47,13 +48,13 @@ def judge(
         for _, olds, news in steps
         for old, new in zip(olds, news, strict=False)
     )
-    metrics, variables = tuple(_metrics(legacy, modern)), tuple(_variables(legacy, modern))
+    metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
         *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new)),
-        *_loss_findings(losses, thresholds),
-        *_metric_findings(metrics, thresholds),
+        *loss_findings(losses, thresholds),
+        *metric_findings(metrics, thresholds),
         *_variable_findings(variables, thresholds),
         *_predictions(legacy, modern, thresholds),
     ]
@@ -95,16 +96,20 @@ def _batches(legacy: _Events, modern: _Events) -> Iterator[ParityFinding]:
         return
 
 
-def _loss_findings(losses: Sequence[LossPoint], thresholds: Thresholds) -> Iterator[ParityFinding]:
+def loss_findings(
+    losses: Sequence[LossPoint], thresholds: Thresholds, sides: tuple[str, str] = SIDES
+) -> Iterator[ParityFinding]:
+    """Yields one finding if losses differ."""
     outside = [point for point in losses if not thresholds.accept(point.legacy, point.modern)]
     for first in outside[:1]:
-        values = f"legacy {first.legacy:.9g}, modern {first.modern:.9g}"
+        values = f"{sides[0]} {first.legacy:.9g}, {sides[1]} {first.modern:.9g}"
         yield ParityFinding("loss", f"The losses differ: {values} ({len(outside)} of {len(losses)} steps outside).", first.step)
 
 
-def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
-    new = _evaluations(modern)
-    for key, metrics in _evaluations(legacy).items():
+def pair_metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
+    """Yields the metrics that both sides have in the same evaluation."""
+    new = evaluations_of(modern)
+    for key, metrics in evaluations_of(legacy).items():
         name, step, _ = key
         for metric, value in metrics.items():
             other = new.get(key, {}).get(metric)
@@ -115,7 +120,7 @@ def _metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
 def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
     """Returns a finding for each metric without a counterpart in the same evaluation."""
     old, new = (
-        {(*key, metric) for key, metrics in _evaluations(trace).items() for metric in metrics} for trace in (legacy, modern)
+        {(*key, metric) for key, metrics in evaluations_of(trace).items() for metric in metrics} for trace in (legacy, modern)
     )
     return [
         ParityFinding("metric", f"{metric} of evaluation {name or 'eval'!r} exists on one side only.", step)
@@ -123,7 +128,7 @@ def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
     ]
 
 
-def _evaluations(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]:
+def evaluations_of(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]:
     """Returns the metrics of each evaluation, by its name, its step, and its number among those of that name and step."""
     found: dict[tuple[str, int, int], dict[str, float]] = {}
     seen: Counter[tuple[str, int]] = Counter()
@@ -135,10 +140,13 @@ def _evaluations(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]:
     return found
 
 
-def _metric_findings(metrics: Sequence[MetricPair], thresholds: Thresholds) -> Iterator[ParityFinding]:
+def metric_findings(
+    metrics: Sequence[MetricPair], thresholds: Thresholds, sides: tuple[str, str] = SIDES
+) -> Iterator[ParityFinding]:
+    """Yields a finding for each metric that differs."""
     for pair in metrics:
         if not thresholds.accept(pair.legacy, pair.modern):
-            values = f"legacy {pair.legacy:.9g}, modern {pair.modern:.9g}"
+            values = f"{sides[0]} {pair.legacy:.9g}, {sides[1]} {pair.modern:.9g}"
             yield ParityFinding("metric", f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}: {values}.", pair.step)
 
 
@@ -180,11 +188,12 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
             continue
         with np.load(legacy.predictions(call)) as old, np.load(modern.predictions(call)) as new:
             for key in old.files:
-                if key not in new.files or not _equal_arrays(old[key], new[key], thresholds):
+                if key not in new.files or not equal_arrays(old[key], new[key], thresholds):
                     yield ParityFinding("prediction", f"{call}: the predictions {key.removeprefix('key:')!r} differ.")
 
 
-def _equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
+def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
+    """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
     if not np.issubdtype(legacy.dtype, np.floating):
         return bool(np.array_equal(legacy, modern))
     close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)

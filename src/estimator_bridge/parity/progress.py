@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -42,8 +42,12 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def progress_display() -> Iterator[Watch]:
-    """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side."""
+def progress_display(sides: Sequence[str] = SIDES) -> Iterator[Watch]:
+    """Yields a ``watch`` for ``compare`` that shows step, loss and remaining time of each side.
+
+    Args:
+        sides: Names of the sides, in order.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines().watch
@@ -57,7 +61,7 @@ def progress_display() -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in SIDES}
+        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in sides}
 
         def watch(side: str, event: dict[str, Any]) -> None:
             task = tasks[side]

@@ -106,7 +106,8 @@ class ParityResult:
 
     ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
     ``notes`` says what made the sides comparable, and what is approximate.
-    ``environment`` holds versions; ``seconds`` the wall time of each side.
+    ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
+    are those named ``modern``.
     """
 
     command: tuple[str, ...]
@@ -120,6 +121,12 @@ class ParityResult:
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    new_side: Literal["modern", "new"] = "modern"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The names of both sides for readers."""
+        return ("old", "new") if self.new_side == "new" else ("legacy", "modern")
 
     @property
     def exit_code(self) -> int:

@@ -24,6 +24,7 @@ from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
@@ -108,7 +109,7 @@ def compare(
     with (recordings or Recordings()).folder() as folder:
         orders, seconds = {}, {}
         for side in SIDES:
-            orders[side] = Order(side, folder, script, replaying, replicas, steps)
+            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps)
             seconds[side] = _run_side(orders[side], watch)
             for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
@@ -119,6 +120,50 @@ def compare(
             command=(str(script), *script.args),
             replaying=replaying,
             replicas=replicas,
+            thresholds=thresholds or Thresholds(),
+        )
+    return dataclasses.replace(result, seconds=seconds, environment=environment())
+
+
+def compare_rewrite(
+    script: Script,
+    plan: RewritePlan,
+    *,
+    thresholds: Thresholds | None = None,
+    recordings: Recordings | None = None,
+    watch: Watch = lambda side, event: None,
+) -> ParityResult:
+    """Runs an old script on the legacy path and its rewrite in tf_keras, and compares what they did.
+
+    The rewrite runs twice: with anchors, for the verdict, and freely, for information.
+
+    Args:
+        script: Unmodified TensorFlow 1 script.
+        plan: Rewrite and how to compare it.
+        thresholds: Largest differences that count as equal.
+        recordings: Folder in which the sides record; by default a temporary one.
+        watch: Function of (side, event) that shows progress.
+
+    Returns:
+        The result.
+
+    Raises:
+        BridgeError: A script cannot run to its end, or its rewrite cannot be compared.
+    """
+    script.check()
+    plan.script.check()
+    check_keras(plan.script)
+    with (recordings or Recordings()).folder() as folder:
+        free = dataclasses.replace(plan, is_free=True)
+        plans = {"legacy": plan, "new": plan, "free": free}
+        orders = {side: Order(side, folder, script, True, 1, chosen) for side, chosen in plans.items()}
+        seconds = {side: _run_side(order, watch) for side, order in orders.items()}
+        from estimator_bridge.parity.rewrite.judging import judge_rewrite
+
+        result = judge_rewrite(
+            *(order.trace(side) for side, order in orders.items()),
+            plan=plan,
+            command=(str(script), *script.args),
             thresholds=thresholds or Thresholds(),
         )
     return dataclasses.replace(result, seconds=seconds, environment=environment())
@@ -182,9 +227,11 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     lines = [line for event in trace.events("error") for line in event["lines"]] or [
         line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
     ]
-    command = shlex.join(["estimator-bridge", "run", "--path", order.side, *str(order.script).split(" "), *order.script.args])
+    script = order.plan.script if order.plan and order.side != "legacy" else order.script
+    start = ["python"] if script is not order.script else ["estimator-bridge", "run", "--path", order.side]
+    command = shlex.join([*start, *str(script).split(" "), *script.args])
     return BridgeError(
-        f"The {order.side} side could not run {order.script}: it ended with exit code {code}.",
+        f"The {order.side} side could not run {script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
         received="\n    ".join(["it ended with", *lines[-_LINES_SHOWN:]]) if lines else "no output",
         fix=f"Correct the error that this command shows: {command}; or compare with --keep, and read {order.side}.log.",

@@ -17,14 +17,16 @@ import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.runtime.estimator_calls import Engine
 from estimator_bridge.runtime.log_output import log_to_stderr
 from estimator_bridge.runtime.user_code import is_users
-from estimator_bridge.script.run import Script, run_legacy, run_modern
+from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
 
 _MESSAGE_LINES = 4  # of an error; TensorFlow's go on with where each operation was made
@@ -43,6 +45,7 @@ class Order:
     script: Script
     replaying: bool
     replicas: int
+    plan: RewritePlan | None = None
     steps: int | None = None
 
     def trace(self, side: str) -> Trace:
@@ -60,18 +63,39 @@ def main(text: str) -> int:
         The script's exit code; 2 after a refusal, which is in the trace.
     """
     fields = json.loads(text)
-    order = Order(**{**fields, "script": Script(**fields["script"])})
+    order = Order(**{**fields, "script": Script(**fields["script"]), "plan": read_plan(fields["plan"])})
     trace = order.trace(order.side)
     trace.make()
     _end_with_parent()
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
+            if order.side in {"new", "free"}:
+                return _run_new(order, trace)
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
             trace.write("failed", message=str(error))
             return 2
+
+
+def read_plan(fields: dict[str, Any] | None) -> RewritePlan | None:
+    """Returns a plan that was JSON."""
+    if fields is None:
+        return None
+    given = tuple((old, new) for old, new in fields["given"])
+    return RewritePlan(**{**fields, "script": Script(**fields["script"]), "given": given})
+
+
+def _run_new(order: Order, trace: Trace) -> int:
+    from estimator_bridge.parity.rewrite.new_side import prepare
+
+    assert order.plan
+    check = prepare(trace, order.trace("legacy"), order.plan)
+    script = order.plan.script
+    code = run_as_python_does(lambda: run_as_main(script))
+    check()
+    return code
 
 
 def _make_engine(order: Order, trace: Trace) -> Engine:
@@ -81,6 +105,10 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     randomness.equalise()
     moved = model_dirs.redirect(trace.folder, Path(order.folder) / "start")
     limit = StepLimit(order.steps)
+    if order.plan is not None:
+        from estimator_bridge.parity.rewrite.old_side import ReferenceEngine
+
+        return ReferenceEngine(trace, limit, order.plan, moved)
     signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
         from estimator_bridge.parity.recording.legacy_side import RecordingEngine

@@ -37,8 +37,8 @@ def compare_values(legacy: str, modern: str) -> Iterator[VariableDiff]:
         elif shapes[0] != shapes[1]:
             yield VariableDiff(name, shapes[0], None, f"shape {list(shapes[1])} on the modern side")
         else:
-            value = _read(old, name)
-            yield VariableDiff(name, shapes[0], max_abs_diff(value, _read(new, name)), largest=_largest(value))
+            value = read_value(old, name)
+            yield VariableDiff(name, shapes[0], max_abs_diff(value, read_value(new, name)), largest=_largest(value))
 
 
 def max_abs_diff(legacy: Any, modern: Any) -> float:
@@ -95,7 +95,7 @@ def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any
     shapes = [{name: entry.shape for name, entry in index.entries.items()} for index in indices]
     names = [name for name in shapes[0] if all(shape.get(name) == shapes[0][name] for shape in shapes)]
     for name in sorted(names, key=lambda name: (any(name.startswith(f"{other}/") for other in names), name)):
-        before, after, new_before, new_after = (_read(index, name) for index in indices)
+        before, after, new_before, new_after = (read_value(index, name) for index in indices)
         if before.size and np.issubdtype(before.dtype, np.floating):
             update, new_update = after.astype(np.float64) - before, new_after.astype(np.float64) - new_before
             tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
@@ -107,7 +107,7 @@ def _largest(value: Any) -> float:
     return float(np.max(np.abs(finite))) if finite.size else 1.0
 
 
-def _read(index: Index, name: str) -> Any:
+def read_value(index: Index, name: str) -> Any:
     """Returns the value of a variable, read without TensorFlow."""
     entry = index.entries[name]
     if dtypes.dtype(entry.dtype).size is None:

@@ -58,14 +58,21 @@ class RecordingEngine(TracedEngine):
 
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns the call with one more session hook, which comes last."""
-        hook = _BatchHook(self._trace, name, self._recording, getattr(call, "steps", None))
+        return dataclasses.replace(call, hooks=[*(call.hooks or []), self.make_hook(call, name)])
+
+    def make_hook(self, call: Any, name: str) -> Any:
+        """Returns the hook that records a call."""
         if isinstance(call, TrainCall):
-            known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
-            hook = _TrainHook(self._trace, name, self._recording, min(known, default=None), self._limit)
-        return dataclasses.replace(call, hooks=[*(call.hooks or []), hook])
+            return TrainHook(self._trace, name, self._recording, self.most_steps(call), self._limit)
+        return BatchHook(self._trace, name, self._recording, getattr(call, "steps", None))
+
+    def most_steps(self, call: TrainCall) -> int | None:
+        """Returns the largest number of steps of a training, if it is known."""
+        known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
+        return min(known, default=None)
 
 
-class _BatchHook(tf.compat.v1.train.SessionRunHook):
+class BatchHook(tf.compat.v1.train.SessionRunHook):
     """Records the batch of each session run."""
 
     def __init__(self, trace: Trace, call: str, recording: bool, batches: int | None) -> None:
@@ -75,25 +82,29 @@ class _BatchHook(tf.compat.v1.train.SessionRunHook):
         self._writer = tf.io.TFRecordWriter(str(trace.batches(call))) if recording else None
 
     def begin(self) -> None:
+        """Finds the batch of the graph."""
         self._batch = _batches[v1.get_default_graph()]
         with tf.name_scope("estimator_bridge"):
             self._digest = batch_digest(self._batch)
 
     def before_run(self, run_context: Any) -> Any:
+        """Asks for the batch."""
         return v1.train.SessionRunArgs({"batch": self._batch if self._writer else [], "digest": self._digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the batch."""
         if self._writer:
             record = serialize(run_values.results["batch"])
             self._space.check(len(record))
             self._writer.write(record)
 
     def end(self, session: Any) -> None:
+        """Closes the file of batches."""
         if self._writer:
             self._writer.close()
 
 
-class _TrainHook(_BatchHook):
+class TrainHook(BatchHook):
     """Records losses, batches, and the values before and after the first step."""
 
     def __init__(self, trace: Trace, call: str, recording: bool, batches: int | None, limit: StepLimit) -> None:
@@ -101,6 +112,7 @@ class _TrainHook(_BatchHook):
         self._limit = limit
 
     def begin(self) -> None:
+        """Finds the loss, and removes races from the graph."""
         super().begin()
         graph = v1.get_default_graph()
         self._loss = _specs[graph].loss
@@ -120,17 +132,20 @@ class _TrainHook(_BatchHook):
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
+        """Reads the global step at the start."""
         self._start = int(session.run(self._step))
         if not self._writer:
             self._save(session, "start")
 
     def before_run(self, run_context: Any) -> Any:
+        """Saves the initial values, and asks for the loss."""
         if self._steps == 0:  # other hooks may have chosen values since the session began: k-means' centers
             self._save(run_context.session, "initial")
         args = super().before_run(run_context)
         return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the step."""
         super().after_run(run_context, run_values)
         self._steps += 1
         if self._steps == 1:
@@ -148,6 +163,11 @@ class _TrainHook(_BatchHook):
 
     def _save(self, session: Any, moment: str) -> None:
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
+
+
+def spec_of(graph: Any) -> Any:
+    """Returns the EstimatorSpec of a training graph."""
+    return _specs[graph]
 
 
 def _remember_batches_and_specs() -> None:

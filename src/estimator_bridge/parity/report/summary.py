@@ -187,7 +187,8 @@ def headline(result: ParityResult) -> str:
         'The two sides differ in a metric.'
     """
     if result.verdict == "equal":
-        return "The modern path trains as the legacy path does."
+        old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
+        return f"The {new} trains as the {old} does."
     if result.verdict == "not comparable":
         return "The two sides could not be compared."
     if not result.findings:

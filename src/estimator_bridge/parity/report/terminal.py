@@ -15,7 +15,7 @@ STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "n
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
 NAME_LENGTH, MESSAGE_LENGTH = 120, 600
 INDENT = 2
-NUMBERS = {"step", "legacy", "modern", "abs_diff", "rel_diff", "max abs_diff"}  # columns
+NUMBERS = {"step", "legacy", "modern", "old", "new", "abs_diff", "rel_diff", "max abs_diff"}  # columns
 OUTSIDE = Text("outside", style="red")
 
 
@@ -75,7 +75,7 @@ class _Writer:
         self.heading("Loss", f"{inside}; {worst}")
         chosen = summary.representative_steps(result)
         self.table(
-            ("step", "legacy", "modern", "abs_diff", "rel_diff", ""),
+            ("step", *result.sides, "abs_diff", "rel_diff", ""),
             ((f"{point.step:,}", *summary.spell_pair(point, result.thresholds)[:4], reason) for point, reason in chosen),
         )
 
@@ -90,7 +90,7 @@ class _Writer:
             *values, outside = summary.spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
             rows.append((self.name(name), *values, OUTSIDE if outside else ""))
-        self.table(("metric", "legacy", "modern", "abs_diff", "rel_diff", ""), rows)
+        self.table(("metric", *result.sides, "abs_diff", "rel_diff", ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
     def variables(self, result: ParityResult) -> None:

@@ -1,0 +1,1 @@
+"""The comparison of an old script with a rewrite of it in tf_keras."""

@@ -1,0 +1,140 @@
+"""Makes dropout equal on both sides: a mask is a function of the step, the static shape, the rate and the occurrence.
+
+All dropout of TensorFlow 1 and of tf_keras goes through one function of TensorFlow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import tensorflow as tf
+
+from estimator_bridge.runtime.patching import wrap
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """A dropout operation in a graph.
+
+    Attributes:
+        shape: Static shape without the batch dimension; None if the rank is not known.
+        rate: Share of dropped units, rounded; None if it is a tensor.
+        draw: Operation that draws the mask; None in eager execution.
+        number: Tensor with the occurrence, which can be fed; None outside a TensorFlow 1 graph.
+    """
+
+    shape: tuple[int | None, ...] | None
+    rate: float | None
+    draw: Any = None
+    number: Any = None
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """The properties that sites with distinct occurrences share."""
+        return self.shape, self.rate
+
+
+sites: WeakKeyDictionary[Any, list[Site]] = WeakKeyDictionary()
+"""Graph -> its dropout operations in the order in which they were made."""
+refused: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+"""Graph -> names of dropout operations inside of loops, which keep their own random numbers."""
+_eager: Counter[tuple[Any, ...]] = Counter()
+
+
+def begin_step() -> None:
+    """Forgets the occurrences of the last step that ran eagerly."""
+    _eager.clear()
+
+
+def equalise(step: Callable[[], Any], feeds: bool) -> None:
+    """Replaces how dropout draws, for the life of the process.
+
+    Args:
+        step: Function that returns the global step before the training step, as an int64 tensor.
+        feeds: True to make occurrences placeholders, which ``occurrences`` corrects once the graph is complete.
+    """
+    from tensorflow.python.ops import nn_ops
+
+    def dropout(
+        original: Callable[..., Any], x: Any, rate: Any, noise_shape: Any, uniform_sampler: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        graph = None if tf.executing_eagerly() else outermost(tf.compat.v1.get_default_graph(), feeds)
+        if graph is not None and getattr(graph, "name", "") == "keras_graph":  # only the structure of a functional model
+            return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
+        if graph is not None and _in_loop():
+            refused.setdefault(graph, []).append(tf.compat.v1.get_default_graph().get_name_scope() or "dropout")
+            return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
+        value = tf.get_static_value(rate) if tf.is_tensor(rate) else rate
+        shape = None if x.shape.rank is None else tuple(x.shape.as_list()[1:])
+        site = Site(shape, None if value is None else round(float(value), 4))
+
+        def sample(shape: Any, dtype: Any) -> Any:
+            return _draw(site, graph, step, feeds, shape, dtype)
+
+        return original(x, rate, noise_shape, sample, *args, **kwargs)
+
+    wrap(nn_ops, _dropout=dropout)
+
+
+def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: Any, dtype: Any) -> Any:
+    if graph is None:
+        number: Any = _eager[site.kind]
+        _eager[site.kind] += 1
+    else:
+        known = sites.setdefault(graph, [])
+        number = sum(other.kind == site.kind for other in known)
+    if feeds:
+        with tf.init_scope():
+            number = tf.compat.v1.placeholder_with_default(tf.constant(number, tf.int64), [])
+    key = zlib.crc32(repr(site.kind).encode()) % 2**31
+    seed = tf.stack([tf.constant(key, tf.int64) + tf.cast(number, tf.int64) * 7919, tf.cast(step(), tf.int64)])
+    drawn = tf.random.stateless_uniform(shape, seed, dtype=dtype)
+    if graph is not None:
+        sites[graph].append(dataclasses.replace(site, draw=drawn.op, number=number if feeds else None))
+    return drawn
+
+
+def occurrences(found: list[Site]) -> dict[Any, int]:
+    """Returns the occurrence of each site among those of its kind, by the tensor to feed.
+
+    Args:
+        found: Sites that a training step runs, in order. A graph may have others: Keras builds a layer twice in a TensorFlow 1 graph.
+    """
+    seen: Counter[tuple[Any, ...]] = Counter()
+    numbers = {}
+    for site in found:
+        numbers[site.number] = seen[site.kind]
+        seen[site.kind] += 1
+    return numbers
+
+
+def outermost(graph: Any, through_functions: bool = False) -> Any:
+    """Returns the graph of the outermost function around a graph.
+
+    Args:
+        graph: Graph.
+        through_functions: True to return the graph in which that function is called.
+    """
+    outer = getattr(graph, "outer_graph", None)
+    while outer is not None and (through_functions or hasattr(outer, "outer_graph")):
+        graph, outer = outer, getattr(outer, "outer_graph", None)
+    return graph
+
+
+def _in_loop() -> bool:
+    graph = tf.compat.v1.get_default_graph()
+    context = graph._get_control_flow_context()
+    while context is not None:
+        if context.IsWhileContext():
+            return True
+        context = context.outer_context
+    while graph is not None:
+        if type(graph).__name__ in {"WhileBodyFuncGraph", "WhileCondFuncGraph"}:
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False

@@ -1,0 +1,217 @@
+"""Recorded batches of the old script in the structure of the new script's batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+
+_PARTS = ("features", "labels", "weights")
+Say = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A tensor of a batch.
+
+    Attributes:
+        path: Place in the batch, e.g. "features/x" or "labels".
+        dtype: Name of its dtype.
+        rank: Number of dimensions; None if it is not known.
+        last: Size of the last dimension; None if it is not known.
+    """
+
+    path: str
+    dtype: str
+    rank: int | None
+    last: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.dtype}, {'unknown rank' if self.rank is None else f'rank {self.rank}'})"
+
+
+def leaves_of(structure: Any, has_labels: bool) -> list[Leaf]:
+    """Returns the tensors of a batch or of its specification.
+
+    Args:
+        structure: Features, or (features, labels) if ``has_labels``; tensors, arrays or TensorSpecs. Components of composite
+            tensors are numbered.
+        has_labels: True if the structure is a tuple of features, labels and possibly weights.
+    """
+    named = dict(zip(_PARTS, structure, strict=False)) if has_labels else {"features": structure}
+    from tensorflow.python.util import nest
+
+    found = []
+    for path, leaf in nest.flatten_with_tuple_paths({name: part for name, part in named.items() if part is not None}):
+        components = tf.nest.flatten(leaf, expand_composites=True)
+        for number, component in enumerate(components):
+            where = "/".join(map(str, path)) + (f"#{number}" if len(components) > 1 else "")
+            found.append(_leaf(where, component))
+    return found
+
+
+def _leaf(path: str, value: Any) -> Leaf:
+    shape = tf.TensorShape(value.shape)
+    return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, shape.as_list()[-1] if shape.rank else None)
+
+
+def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
+    """Finds the recorded tensor for each tensor of the new script's batch: by name, then by type and rank, then by order.
+
+    Args:
+        old: Recorded tensors.
+        new: Tensors that the new script expects.
+        say: Function that takes a note about each pair that has different names.
+
+    Returns:
+        The index in ``old`` for each of ``new``.
+
+    Raises:
+        BridgeError: A tensor has no counterpart.
+
+    Example:
+        >>> old = [Leaf("features/x", "float32", 2), Leaf("labels", "int64", 1)]
+        >>> pair(old, [Leaf("features", "float32", 2), Leaf("labels", "int64", 1)], print)
+        features/x -> features by type and rank
+        [0, 1]
+    """
+    chosen: dict[int, int] = {}
+    ways: tuple[tuple[str, Callable[[Leaf, Leaf], bool]], ...] = (
+        ("name", lambda here, there: here.path == there.path),
+        ("end of name", lambda here, there: _root(here) == _root(there) and _last(here) == _last(there)),
+        (
+            "type and rank",
+            lambda here, there: _root(here) == _root(there) and (here.dtype, here.rank) == (there.dtype, there.rank),
+        ),
+        ("order", lambda here, there: _root(here) == _root(there) and (here.dtype == "string") == (there.dtype == "string")),
+    )
+    for how, fits in ways:
+        free = {
+            place: [i for i, leaf in enumerate(old) if i not in chosen.values() and fits(leaf, there)]
+            for place, there in enumerate(new)
+            if place not in chosen
+        }
+        for place, found in free.items():
+            left = [i for i in found if i not in chosen.values()]
+            rivals = sum(bool(set(found) & set(other)) for other in free.values())
+            if left and (
+                (len(found) == 1 and rivals == 1) or how in {"name", "end of name"} or (how == "order" and len(found) == rivals)
+            ):
+                chosen[place] = left[0]
+                if how != "name":
+                    say(f"{old[left[0]].path} -> {new[place].path} by {how}")
+    if len(chosen) < len(new):
+        raise misfit(old, new)
+    return [chosen[place] for place in range(len(new))]
+
+
+def misfit(old: Sequence[Leaf], new: Sequence[Leaf]) -> BridgeError:
+    """Returns the error for batches that cannot be fed to the new script."""
+    return BridgeError(
+        "The old script's batches do not fit the new script's.",
+        expected=", ".join(map(str, new)),
+        received=", ".join(map(str, old)),
+        fix="Name a function with --adapt module:function; it takes the old features and labels and returns the new batch.",
+    )
+
+
+def _root(leaf: Leaf) -> str:
+    return leaf.path.partition("/")[0].partition("#")[0]
+
+
+def _last(leaf: Leaf) -> str:
+    return leaf.path.rpartition("/")[2]
+
+
+def adapted(value: Any, leaf: Leaf, say: Say) -> Any:
+    """Returns a recorded value with the rank and dtype that the new script expects.
+
+    Args:
+        value: Recorded array.
+        leaf: Tensor of the new script's batch.
+        say: Function that takes a note about each change.
+    """
+    if leaf.rank is not None and value.ndim != leaf.rank:
+        if leaf.rank == value.ndim + 1 and leaf.last == 1:
+            value = value[..., None]
+            say(f"{leaf.path}: a last dimension of 1 was added")
+        elif value.ndim == leaf.rank + 1 and value.shape[-1] == 1:
+            value = value[..., 0]
+            say(f"{leaf.path}: the last dimension of 1 was dropped")
+        elif leaf.rank == value.ndim + 1 and leaf.last and np.issubdtype(value.dtype, np.integer):
+            value = np.eye(leaf.last)[value]
+            say(f"{leaf.path}: integers were made one-hot")
+        else:
+            raise misfit([_leaf(leaf.path, value)], [leaf])
+    if value.dtype != object and tf.as_dtype(value.dtype).name != leaf.dtype:
+        if leaf.dtype == "string":
+            raise misfit([_leaf(leaf.path, value)], [leaf])
+        say(f"{leaf.path}: {value.dtype} was cast to {leaf.dtype}")
+        value = value.astype(tf.as_dtype(leaf.dtype).as_numpy_dtype)
+    return value
+
+
+def read_batches(path: Path) -> Iterator[list[Any]]:
+    """Yields the arrays of each recorded batch of a call."""
+    if not path.exists():
+        return
+    from tensorflow.core.framework.tensor_pb2 import TensorProto
+
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        example = tf.train.Example.FromString(record)
+        yield [tf.make_ndarray(TensorProto.FromString(part)) for part in example.features.feature["tensors"].bytes_list.value]
+
+
+class Feeder:
+    """Turns recorded batches into batches of the new script.
+
+    Args:
+        adapt: ``module:function`` of the user, or "".
+        say: Function that takes notes.
+    """
+
+    def __init__(self, adapt: str, say: Say) -> None:
+        self._adapt, self._say = adapt, say
+        self._pairs: dict[tuple[Any, ...], list[int]] = {}
+
+    def batch(self, values: Sequence[Any], old: Sequence[Leaf], spec: Any, has_labels: bool) -> Any:
+        """Returns a recorded batch in the structure of the new script.
+
+        Args:
+            values: Recorded arrays.
+            old: Description of the arrays.
+            spec: Structure of TensorSpecs of the new script's batch.
+            has_labels: True if the structure has labels.
+
+        Raises:
+            BridgeError: They do not fit.
+        """
+        if self._adapt:
+            return self._by_user(values, old)
+        new = leaves_of(spec, has_labels)
+        key = (tuple(old), tuple(new))
+        if key not in self._pairs:
+            self._pairs[key] = pair(old, new, self._say)
+        found = [adapted(values[i], leaf, self._say) for i, leaf in zip(self._pairs[key], new, strict=True)]
+        return tf.nest.pack_sequence_as(spec, found, expand_composites=True)
+
+    def _by_user(self, values: Sequence[Any], old: Sequence[Leaf]) -> Any:
+        module, colon, name = self._adapt.partition(":")
+        if not colon:
+            raise BridgeError("--adapt needs a function.", expected="module:function", received=self._adapt)
+        batch: dict[str, Any] = {}
+        for leaf, value in zip(old, values, strict=True):
+            *parents, last = leaf.path.split("/")
+            inner = batch
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
+        self._say(f"{self._adapt} adapts each batch")
+        return getattr(importlib.import_module(module), name)(batch["features"], batch.get("labels"))

@@ -1,0 +1,51 @@
+"""The new side of a comparison: patches tf_keras before the script runs, and looks at the end what was seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.randomness import SEED
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.plan import RewritePlan
+
+
+def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
+    """Intercepts what the new script does, for the life of the process.
+
+    Args:
+        trace: Trace of the new side.
+        old: Trace of the old side.
+        plan: Comparison.
+
+    Returns:
+        A function to call after the script's end, which raises BridgeError if nothing of it was seen.
+    """
+    import numpy as np
+    import tensorflow as tf
+    import tf_keras
+
+    from estimator_bridge.parity.rewrite import dropout
+    from estimator_bridge.parity.rewrite.intercept import loops, models, tapes
+    from estimator_bridge.parity.rewrite.session import Session
+
+    random.seed(SEED)
+    np.random.seed(SEED)
+    tf.random.set_seed(SEED)
+    session = Session(trace, old, plan)
+    dropout.equalise(session.step.read_value, feeds=False)
+    models.intercept(session, tf_keras)
+    tapes.intercept(session)
+    loops.intercept(session, tf_keras)
+
+    def check() -> None:
+        if not session.index and any(old.events("step")):
+            raise BridgeError(
+                "The new script trained nothing that could be seen.",
+                expected="fit or train_on_batch of a tf_keras model, or a loop over a tf.data.Dataset with a tf.GradientTape",
+                received="no gradient of a step",
+                fix="Write the training with one of these.",
+            )
+
+    return check

@@ -1,0 +1,232 @@
+"""The old side of a comparison with a rewrite: the recording of the legacy path, and what a rewrite needs beyond it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import upstream
+from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
+from estimator_bridge.parity.recording.step_limit import StepLimit
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite import dropout
+from estimator_bridge.parity.rewrite.feeding import leaves_of
+from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
+from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
+from estimator_bridge.runtime.patching import wrap
+
+v1 = tf.compat.v1
+_structures: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> leaves of its batch
+_losses: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> loss of its evaluation
+_updates: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (optimizer, gradients and variables)
+
+HYPERPARAMETERS = {
+    "learning_rate": ("_lr", "_learning_rate", "_learning_rate_tensor"),
+    "beta_1": ("_beta1",),
+    "beta_2": ("_beta2",),
+    "epsilon": ("_epsilon",),
+    "momentum": ("_momentum",),
+    "rho": ("_decay", "_rho"),
+    "initial_accumulator_value": ("_initial_accumulator_value",),
+    "learning_rate_power": ("_learning_rate_power",),
+    "l1_regularization_strength": ("_l1_regularization_strength",),
+    "l2_regularization_strength": ("_l2_regularization_strength",),
+    "nesterov": ("_use_nesterov",),
+}
+"""Keras' name of a hyperparameter -> attributes of TensorFlow 1's optimizers."""
+
+
+@dataclasses.dataclass
+class _Progress:
+    """The state that the training calls of a script share."""
+
+    steps: int = 0
+    bytes: float = 0.0
+
+
+class ReferenceEngine(RecordingEngine):
+    """Records what the comparison with a rewrite needs.
+
+    Args:
+        trace: Trace of the old side.
+        limit: Number of training steps after which the script ends.
+        plan: Rewrite and how to compare it.
+        moved: Function of a path that returns the path in the side's folders.
+    """
+
+    def __init__(self, trace: Trace, limit: StepLimit, plan: RewritePlan, moved: Callable[[str], str] = str) -> None:
+        super().__init__(trace, limit, True, moved)
+        self._plan = plan
+        self._progress = _Progress()
+        dropout.equalise(_global_step, feeds=True)
+        _remember()
+
+    def make_hook(self, call: Any, name: str) -> Any:
+        """Returns the hook that records a call."""
+        if isinstance(call, TrainCall):
+            return _ReferenceHook(self._trace, name, self._plan, self._progress, self.most_steps(call), self._limit)
+        if isinstance(call, EvaluateCall):
+            return _EvaluationHook(self._trace, name, True, call.steps)
+        return _StructureHook(self._trace, name, True, None)
+
+
+class _StructureHook(BatchHook):
+    """Records the names of a batch's tensors, too."""
+
+    def begin(self) -> None:
+        super().begin()
+        _write_structure(self._trace, self._call)
+
+
+class _EvaluationHook(_StructureHook):
+    """Records the loss and the rows of each batch, too."""
+
+    def begin(self) -> None:
+        super().begin()
+        self._loss = _losses.get(v1.get_default_graph())
+        self._seen: list[float] = []
+        self._rows: list[int] = []
+
+    def before_run(self, run_context: Any) -> Any:
+        args = super().before_run(run_context)
+        return v1.train.SessionRunArgs({**args.fetches, "loss": [] if self._loss is None else self._loss})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        super().after_run(run_context, run_values)
+        if self._loss is not None:
+            self._seen.append(float(run_values.results["loss"]))
+        ranked = [value for value in run_values.results["batch"] if np.ndim(value)]
+        self._rows.append(len(ranked[-1]) if ranked else 1)
+
+    def end(self, session: Any) -> None:
+        super().end(session)
+        self._trace.write("evaluation", call=self._call, losses=self._seen, rows=self._rows)
+
+
+class _ReferenceHook(TrainHook):
+    """Records anchors, and gradients of the first steps."""
+
+    def __init__(
+        self, trace: Trace, call: str, plan: RewritePlan, progress: _Progress, steps: int | None, limit: StepLimit
+    ) -> None:
+        super().__init__(trace, call, True, steps, limit)
+        self._plan, self._progress, self._planned = plan, progress, steps
+
+    def begin(self) -> None:
+        super().begin()
+        graph = v1.get_default_graph()
+        _write_structure(self._trace, self._call)
+        self._leaves = _structures.get(graph, [])
+        variables = v1.global_variables()
+        self._size = sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
+        left = self._plan.anchor_limit - self._progress.bytes
+        self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
+        trainable = {v.op.name for v in v1.trainable_variables()}
+        named = [[v.op.name, v.shape.as_list(), v.op.name in trainable] for v in variables]
+        self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every)
+        in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
+        sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
+        self._numbers = dropout.occurrences(sites)
+        self._trace.write("dropout", sites=[[site.shape, site.rate] for site in sites], loops=dropout.refused.get(graph, []))
+        pairs = [(gradient, variable) for _, pairs in _updates.get(graph, []) for gradient, variable in pairs]
+        self._gradients = {v.op.name: tf.convert_to_tensor(g) for g, v in pairs if g is not None}
+        self._optimizers = [_describe(optimizer, graph) for optimizer, _ in _updates.get(graph, [])]
+
+    def before_run(self, run_context: Any) -> Any:
+        args = super().before_run(run_context)
+        more = {"gradients": self._gradients, "optimizers": [fetched for _, _, fetched in self._optimizers]}
+        is_first = self._progress.steps < FIRST_STEPS
+        return v1.train.SessionRunArgs({**args.fetches, **(more if is_first else {})}, self._numbers)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        super().after_run(run_context, run_values)
+        self._progress.steps += 1
+        index = self._progress.steps
+        if index <= FIRST_STEPS:
+            self._write_first(index, run_values.results)
+        if self._plan.has_anchor(index, self._every):
+            self._write_anchor(run_context.session, index)
+
+    def _write_first(self, index: int, results: Any) -> None:
+        np.savez(self._trace.folder / "values" / f"gradients-{index}.npz", **results["gradients"])
+        if index == 1:
+            shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batch"], strict=False)}
+            self._trace.write("shapes", shapes=shapes)
+        known = [
+            {
+                "name": name,
+                "family": "tf1",
+                "hyperparameters": {**fixed, **{key: float(value) for key, value in fetched.items()}},
+            }
+            for (name, fixed, _), fetched in zip(self._optimizers, results["optimizers"], strict=True)
+        ]
+        self._trace.write("optimizers", index=index, optimizers=known)
+
+    def _write_anchor(self, session: Any, index: int) -> None:
+        if index > FIRST_STEPS and self._progress.bytes + self._size > self._plan.anchor_limit:
+            return
+        self._progress.bytes += self._size
+        self._save(session, f"anchor-{index}")
+        self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
+
+
+def _write_structure(trace: Trace, call: str) -> None:
+    leaves = _structures.get(v1.get_default_graph(), [])
+    trace.write("structure", call=call, leaves=[dataclasses.astuple(leaf) for leaf in leaves])
+
+
+def _global_step() -> Any:
+    """Returns the global step before the training step; 0 in a graph that has none."""
+    with tf.init_scope():
+        step = v1.train.get_global_step()
+        return tf.constant(0, tf.int64) if step is None else tf.cast(step + 0, tf.int64)
+
+
+def _describe(optimizer: Any, graph: Any) -> tuple[str, dict[str, float], dict[str, Any]]:
+    """Returns an optimizer's class, its hyperparameters that are numbers, and those that are tensors of the graph."""
+    fixed, fetched = {}, {}
+    for name, attributes in HYPERPARAMETERS.items():
+        value = next((getattr(optimizer, attribute) for attribute in attributes if hasattr(optimizer, attribute)), None)
+        if tf.is_tensor(value) or isinstance(value, tf.Variable):
+            if getattr(value, "graph", None) is graph:
+                fetched[name] = value
+        elif isinstance(value, (int, float)):
+            fixed[name] = float(value)
+    return type(optimizer).__name__, fixed, fetched
+
+
+def _remember() -> None:
+    """Keeps the structure of batches, the losses of evaluations and the gradients of trainings, by graph."""
+    from tensorflow_estimator.python.estimator import util
+    from tensorflow_estimator.python.estimator.estimator import Estimator
+
+    def parse(original: Callable[..., Any], result: Any) -> Any:
+        features, labels, hooks = original(result)
+        _structures[v1.get_default_graph()] = leaves_of((features, labels), has_labels=True)
+        return features, labels, hooks
+
+    def model_fn(original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, *args: Any) -> Any:
+        spec = original(estimator, features, labels, mode, *args)
+        if mode == v1.estimator.ModeKeys.EVAL:
+            _losses[v1.get_default_graph()] = spec.loss
+        return spec
+
+    def apply(original: Callable[..., Any], optimizer: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        _updates.setdefault(v1.get_default_graph(), []).append((optimizer, pairs))
+        return original(optimizer, pairs, *args, **kwargs)
+
+    wrap(util, parse_input_fn_result=parse)
+    wrap(Estimator, _call_model_fn=model_fn)
+    wrap(v1.train.Optimizer, apply_gradients=apply)
+
+
+def evaluation_losses(trace: Trace) -> dict[str, dict[str, Any]]:
+    """Returns the losses and rows of each batch, by evaluation."""
+    return {event["call"]: event for event in trace.events("evaluation")}

@@ -1,0 +1,242 @@
+"""The new side while its script runs: recorded batches in their order, steps, losses, anchors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite import dropout
+from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
+from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
+from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
+
+CALL = "train-0"  # the new side's training is one
+_NUMBERS = (
+    *("learning_rate", "epsilon", "momentum", "beta_1", "beta_2", "rho", "initial_accumulator_value", "learning_rate_power"),
+    *("l1_regularization_strength", "l2_regularization_strength", "nesterov", "weight_decay", "clipnorm", "clipvalue"),
+)
+
+
+class Session:
+    """The state of the new side.
+
+    Args:
+        trace: Trace of the new side.
+        old: Trace of the old side.
+        plan: Comparison.
+    """
+
+    def __init__(self, trace: Trace, old: Trace, plan: RewritePlan) -> None:
+        self.trace, self.old, self.plan = trace, old, plan
+        self._steps = list(old.events("step"))
+        self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
+        self._structures = {e["call"]: [Leaf(*leaf) for leaf in e["leaves"]] for e in old.events("structure")}
+        self._start = self._steps[0]["step"] - 1 if self._steps else 0
+        self.step = tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
+        self._notes: set[str] = set()
+        self._has_shapes = False
+        self.feeder = Feeder(plan.adapt, self.note)
+        self._training = self._all_training()
+        self._pushed: list[Any] = []
+        self.index = 0
+        self.weights: Weights | None = None
+        self.optimizers: list[Any] = []
+        self.models: list[Any] = []
+        self._tapes: list[tuple[float, list[str], list[Any]]] = []
+        self._active = False
+        self.counts = {"evaluate": 0, "predict": 0}
+
+    def note(self, message: str) -> None:
+        """Writes a note once."""
+        if message not in self._notes:
+            self._notes.add(message)
+            self.trace.write("note", message=message)
+
+    def _all_training(self) -> Iterator[tuple[str, list[Any]]]:
+        for event in self.old.events("train"):
+            for values in read_batches(self.old.batches(event["call"])):
+                yield event["call"], values
+
+    def next_training(self) -> tuple[str, list[Any]] | None:
+        """Returns the call and the arrays of the next recorded training batch; None after the last one."""
+        return self._pushed.pop() if self._pushed else next(self._training, None)
+
+    def push_back(self, batch: tuple[str, list[Any]]) -> None:
+        """Returns a training batch on which the new script did not train."""
+        self._pushed.append(batch)
+
+    def structure(self, call: str) -> Sequence[Leaf]:
+        """Returns the description of a call's recorded tensors."""
+        return self._structures.get(call, ())
+
+    def fed(self, own: Any, spec: Any, recorded: tuple[str, list[Any]] | None, what: str) -> Any:
+        """Returns a recorded batch in the new script's structure; the script's own batch after the last recorded one."""
+        if recorded is None:
+            self.trace.write("excess", what=what)
+            return own
+        call, values = recorded
+        batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        if not self._has_shapes:
+            self._has_shapes = True
+            arrays = tf.nest.flatten(batch, expand_composites=True)
+            leaves = leaves_of(tf.nest.map_structure(np.asarray, batch), isinstance(batch, tuple))
+            shapes = {leaf.path: np.shape(value) for leaf, value in zip(leaves, arrays, strict=False)}
+            self.trace.write("shapes", shapes=shapes)
+        return batch
+
+    def check(self, spec: Any, call: str) -> None:
+        """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
+        if self.structure(call) and not self.plan.adapt:
+            pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
+
+    def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any) -> None:
+        """Gives models and optimizers the old script's initial values, once."""
+        if self.weights is not None:
+            return
+        for model in models:
+            if not model.built or not model.weights:
+                self._build(model, features)
+        self.models, self.optimizers = list(models), list(optimizers)
+        trained = [variable for model in models for variable in model.trainable_variables]
+        if len(optimizers) == 1:
+            build_optimizer(optimizers[0], trained)
+        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers)
+        calls = [event["call"] for event in self.old.events("step")]
+        if not calls:
+            calls = [event["call"] for event in self.old.events("train")]
+        if calls:
+            self._give_back(self.old.values(calls[0], "initial"), 0)
+
+    def _build(self, model: Any, features: Any) -> None:
+        try:
+            model(features, training=False)
+        except Exception as error:
+            raise BridgeError(
+                f"The new script's model {model.name} has no variables before its training, and a call with a batch fails.",
+                received=f"{type(error).__name__}: {error}",
+                fix="Call or build the model in the script before it trains.",
+            ) from error
+
+    def _give_back(self, prefix: str, index: int) -> None:
+        assert self.weights
+        like = self.weights.write(f"at-{index}")
+        report = self.weights.give_back(prefix, like, f"anchor-{index}")
+        if index == 0:
+            trained = [variable.name for model in self.models for variable in model.trainable_variables]
+            self.trace.write(
+                "paired",
+                matches=[[match.source, match.target, match.how] for match in report.matches],
+                slots=[[slot.source, slot.target, slot.note] for slot in report.slots],
+                unmatched_old=report.unmatched_sources,
+                unmatched_new=report.unmatched_targets,
+                trainable=trained,
+                warnings=report.warnings,
+            )
+
+    def begin_step(self) -> None:
+        """Begins a training step."""
+        dropout.begin_step()
+        self._tapes = []
+        self._active = True
+        self.step.assign(self._start + self.index)
+
+    def has_trained(self) -> bool:
+        """Returns True if the step has asked a tape for gradients."""
+        return bool(self._tapes)
+
+    def end_step(self) -> None:
+        """Ends a training step: writes its loss, and gives the old script's values back if it has an anchor."""
+        self._active = False
+        tapes, self._tapes = self._tapes, []
+        if not tapes:
+            return
+        self.index += 1
+        loss = tapes[0][0]
+        if len({loss for loss, _, _ in tapes}) > 1:
+            self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
+        rates = [self._describe(optimizer) for optimizer in self.optimizers]
+        counted = [rate["iterations"] for rate in rates]
+        self.trace.write("step", call=CALL, step=self._start + self.index, loss=loss, iterations=counted)
+        if self.index <= FIRST_STEPS:
+            gradients = {name: value for _, names, values in tapes for name, value in zip(names, values, strict=True)}
+            np.savez(self.trace.folder / "values" / f"gradients-{self.index}.npz", **_dense(gradients))
+            self.trace.write("optimizers", index=self.index, optimizers=rates)
+        if self.weights is not None and self.index in self._anchors and not self.plan.is_free:
+            self._give_back(self._anchors[self.index], self.index)
+
+    def _describe(self, optimizer: Any) -> dict[str, Any]:
+        found = {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
+        family = "legacy" if "legacy" in type(optimizer).__module__ else "new"
+        return {
+            "name": type(optimizer).__name__,
+            "family": family,
+            "hyperparameters": found,
+            "iterations": int(optimizer.iterations.numpy()),
+        }
+
+    def record(self, names: list[str], loss: Any, gradients: Sequence[Any]) -> None:
+        """Keeps what a tape computed."""
+        if self._active:
+            is_first = self.index < FIRST_STEPS
+            kept = [np.array(value) for value in gradients] if is_first else []
+            self._tapes.append((float(np.sum(np.asarray(loss))), names if is_first else [], kept))
+
+    def look_at_graph(self, graph: Any) -> None:
+        """Writes the random operations and the dropout of a training step's graph."""
+        outer = dropout.outermost(graph)
+        in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
+        self.trace.write("random", in_step=in_graph, functions=[])
+        found = dropout.sites.get(outer, [])
+        self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
+
+
+def _number(optimizer: Any, name: str) -> float | None:
+    value: Any = getattr(optimizer, name, None)
+    if name == "learning_rate" and callable(getattr(optimizer, "_learning_rate", None)) and not isinstance(value, tf.Variable):
+        value = optimizer._learning_rate
+    if isinstance(value, tf.Variable):
+        return float(value.numpy())
+    if callable(value):  # a schedule: the rate of the step that has just ended
+        return float(value(max(int(optimizer.iterations.numpy()) - 1, 0)))
+    return float(value) if isinstance(value, (int, float)) or (tf.is_tensor(value) and not value.shape.rank) else None
+
+
+def _dense(gradients: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("/", "|"): value for name, value in gradients.items()}
+
+
+def lockstep(session: Session, own: Any, spec: Any, following: Callable[[], Any], what: str) -> Any:
+    """Returns a dataset as long as the script's own, with recorded batches.
+
+    Args:
+        session: Session.
+        own: The script's dataset.
+        spec: Its element_spec.
+        following: Function that returns the next recorded batch.
+        what: Name of the recorded call, or of the first one if there are several.
+    """
+
+    def loose(leaf: Any) -> Any:
+        return tf.TensorSpec([None, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
+
+    def batches() -> Iterator[Any]:
+        for batch in own:
+            yield session.fed(batch, spec, following(), what)
+
+    session.check(spec, what)
+    made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
+    size = own.cardinality()
+    return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made
+
+
+def recorded(session: Session, call: str) -> Callable[[], Any]:
+    """Returns a function that yields the batches of one recorded call, then None."""
+    values = read_batches(session.old.batches(call))
+    return functools.partial(next, ((call, batch) for batch in values), None)

@@ -1,0 +1,42 @@
+"""An Estimator: two dense layers with dropout and Adam, trained twice, evaluated on batches of unequal size."""
+
+import argparse
+
+import numpy as np
+import tensorflow as tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float, default=0.01)
+ARGS = parser.parse_args()
+
+
+def data(rows, seed):
+    random = np.random.RandomState(seed)
+    x = random.randn(rows, 6).astype(np.float32)
+    return {"x": x}, (x[:, 0] + x[:, 1] > 0).astype(np.int32)
+
+
+def batches(rows, seed, shuffle):
+    dataset = tf.data.Dataset.from_tensor_slices(data(rows, seed))
+    return (dataset.shuffle(rows, seed=3) if shuffle else dataset).batch(16)
+
+
+def model_fn(features, labels, mode):
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    net = tf.layers.dense(features["x"], 12, tf.nn.tanh, name="hidden")
+    net = tf.layers.dropout(net, 0.3, training=training)
+    logits = tf.layers.dense(net, 2, name="logits")
+    predictions = {"classes": tf.argmax(logits, 1), "logits": logits}
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=predictions)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    train_op = tf.train.AdamOptimizer(ARGS.rate).minimize(loss, tf.train.get_global_step())
+    metrics = {"accuracy": tf.metrics.accuracy(labels, predictions["classes"])}
+    return tf.estimator.EstimatorSpec(mode, predictions, loss, train_op, eval_metric_ops=metrics)
+
+
+estimator = tf.estimator.Estimator(model_fn)
+for _ in range(2):
+    estimator.train(lambda: batches(192, 0, True))
+    estimator.evaluate(lambda: batches(40, 1, False))
+list(estimator.predict(lambda: batches(40, 1, False)))
