@@ -142,7 +142,7 @@ class GraphSession(tf.compat.v1.Session):
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = self._cut(elements, frozenset(fed), key)
-        known = self._from_input(part, feeds) | fed
+        known = self.read_input(part, feeds) | fed
         known |= {name: known[leaf.name] for name, leaf in self._leaf.items() if leaf.name in known and name not in fed}
         with context.eager_mode(), tf2_shapes():
             given = [tf.convert_to_tensor(_value(known, tensor), tensor.dtype) for tensor in part.inputs]
@@ -168,7 +168,7 @@ class GraphSession(tf.compat.v1.Session):
                     fix="Leave out the seed of this operation and RunConfig(tf_random_seed=...), or use --path legacy.",
                 )
 
-    def _from_input(self, part: _Part, feeds: Feeds) -> dict[str, Any]:
+    def read_input(self, part: _Part, feeds: Feeds) -> dict[str, Any]:
         """Runs what a part needs of the input."""
         known: dict[str, Any] = {}
         if part.crossing or part.operations:

@@ -180,6 +180,15 @@ def test_random_numbers_that_cannot_be_equal_make_a_difference_not_comparable(pa
     assert any("while_body" in note for note in result.notes)
 
 
+def test_batches_of_hooks_make_a_difference_not_comparable(pair: Pair) -> None:
+    pair.train([3.0, 2.0], modern=[3.0, 2.5])
+    assert pair.judge().verdict == "different"
+    pair.modern.write("unrecorded")
+    result = pair.judge()
+    assert (result.verdict, found(result)) == ("not comparable", [("loss", 2)])
+    assert any("--free-run" in note for note in result.notes)
+
+
 def test_dropout_counts_against_the_comparison_only_with_several_replicas(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
     pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=[])

@@ -30,7 +30,7 @@ def judge(
         thresholds: Largest differences that count as equal.
 
     Returns:
-        The result; its verdict is "different" exactly if there are findings that random numbers cannot explain.
+        The result; its verdict is "different" exactly if there are findings that neither random numbers nor batches of hooks explain.
 
     Raises:
         BridgeError: The script called no Estimator.
@@ -59,7 +59,8 @@ def judge(
         *_predictions(legacy, modern, thresholds),
     ]
     unequal_noise = _unequal_noise(legacy, replicas)
-    verdict: Verdict = "equal" if not findings else "not comparable" if unequal_noise else "different"
+    is_explained = unequal_noise or any(modern.events("unrecorded"))
+    verdict: Verdict = "equal" if not findings else "not comparable" if is_explained else "different"
     return ParityResult(
         command=command,
         mode="replay" if replaying else "free-run",
@@ -220,6 +221,8 @@ def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal
         yield f"The modern side splits each batch over {replicas} replicas."
     if any(event["checkpoint"] is None for event in _last_trainings(legacy)):
         yield "A training left no checkpoint in its model_dir, so the final variables were not compared."
+    if any(modern.events("unrecorded")):
+        yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
     for noise in unequal_noise:
         yield f"The two sides cannot draw the same random numbers: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):

@@ -113,3 +113,14 @@ def test_a_comparison_finds_both_paths_equal(name: str, tmp_path: Path) -> None:
     ended = estimator_bridge_command("compare", *COMPARED[name], GOLDEN / "trainings" / script, folder, *variant, cwd=tmp_path)
 
     assert ended.code == 0, ended.out[-3000:] + ended.err[-3000:]
+
+
+def test_a_recording_of_steps_is_not_enough_for_hooks_that_read_batches(tmp_path: Path) -> None:
+    script, *variant = RECORDED["gan sequential"]["command"]
+    folder = tmp_path / "model"
+    initial_values.write(str(folder), RECORDED["gan sequential"]["initial"])
+
+    ended = estimator_bridge_command("compare", GOLDEN / "trainings" / script, folder, *variant, cwd=tmp_path)
+
+    assert ended.code == 2, ended.out[-3000:] + ended.err[-3000:]
+    assert "Compare with --free-run." in ended.out

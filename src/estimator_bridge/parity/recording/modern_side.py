@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.callbacks.graph_session import GraphSession
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.batches import replay
@@ -17,6 +18,7 @@ from estimator_bridge.parity.recording.model_dirs import install_checkpoint
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall, TrainCall
+from estimator_bridge.runtime.patching import wrap
 
 _MODES = {TrainCall: "train", EvaluateCall: "eval", PredictCall: "infer"}
 
@@ -44,6 +46,7 @@ class ReplayingEngine(TracedEngine):
     ) -> None:
         engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True)
         super().__init__(engine, trace, limit, moved)
+        wrap(GraphSession, read_input=self._note_own_batches)
         self._legacy = legacy
         self._replaying = replaying
         self._call = ""
@@ -59,6 +62,12 @@ class ReplayingEngine(TracedEngine):
         return dataclasses.replace(
             call, input_fn=replay(path, lambda: estimator._call_input_fn(call.input_fn, _MODES[type(call)]))
         )
+
+    def _note_own_batches(self, original: Callable[..., Any], session: Any, part: Any, feeds: Any) -> Any:
+        """Notes that a session hook reads a batch of its own, which no recording has."""
+        if part.batch and self._replaying:
+            self._trace.write("unrecorded")
+        return original(session, part, feeds)
 
     def _install_start(self, estimator: Any) -> None:
         """Gives a model_dir without a checkpoint the values from which the legacy side started."""
