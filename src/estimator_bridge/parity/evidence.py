@@ -69,7 +69,7 @@ class DropoutSite:
 
 @dataclasses.dataclass(frozen=True)
 class SideEvidence:
-    """What one side did.
+    """Records of one side.
 
     Attributes:
         steps: The first three training steps.

@@ -1,0 +1,42 @@
+"""Recorded batches in the structure of a rewrite: pairs by name, type and rank, order; errors name both structures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.feeding import Leaf, pair
+from estimator_bridge.parity.rewrite.plan import check_keras, read_map
+from estimator_bridge.script.run import Script
+
+
+def test_names_come_before_types() -> None:
+    old = [Leaf("features/a", "float32", 2), Leaf("features/b", "float32", 2), Leaf("labels", "int64", 1)]
+    new = [Leaf("features/b", "float32", 2), Leaf("features/a", "float32", 2), Leaf("labels", "int64", 1)]
+
+    assert pair(old, new, print) == [1, 0, 2]
+
+
+def test_a_missing_tensor_names_both_structures() -> None:
+    with pytest.raises(BridgeError, match=r"(?s)labels \(int64.*features/x.*--adapt"):
+        pair([Leaf("features/x", "float32", 2)], [Leaf("labels", "int64", 1)], print)
+
+
+def test_a_map_has_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text("# two layers\nold/kernel = model/layer-1/kernel\n")
+
+    assert read_map(path) == (("old/kernel", "model/layer-1/kernel"),)
+    path.write_text("old/kernel\n")
+    with pytest.raises(BridgeError, match="no pair"):
+        read_map(path)
+
+
+def test_keras_3_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "new.py"
+    path.write_text("import keras\n")
+
+    with pytest.raises(BridgeError, match="another Keras than tf_keras"):
+        check_keras(Script(str(path)))
