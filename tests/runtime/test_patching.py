@@ -120,6 +120,7 @@ def test_this_tensorflow_has_each_name(row: PatchedNames) -> None:
 def _owners(row: PatchedNames) -> Iterator[object]:
     """The owners that a path means; for a pattern, those by which the code finds them."""
     import tensorflow as tf
+    import tf_keras
 
     patterns = {
         "tensorflow*": (tf.compat.v1, tf.compat.v1.train),
@@ -128,6 +129,8 @@ def _owners(row: PatchedNames) -> Iterator[object]:
         "tensorflow.python.*training_ops": (importlib.import_module("tensorflow.python.ops.gen_training_ops"),),
         "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
+        "tf_keras.*.training.Model": (tf_keras.Model,),
+        "tf_keras.*.optimizer*.*Optimizer*": (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer),
     }
     if "*" in row.owner:
         yield from patterns[row.owner]
