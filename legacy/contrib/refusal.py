@@ -27,7 +27,7 @@ from estimator_bridge.legacy.contrib.replacements import replacement
 _READS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-_FETCH = " Or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch"
+FETCH = " Or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch"
 
 
 class ContribError(NotSupportedError):
@@ -45,7 +45,7 @@ class ContribError(NotSupportedError):
             gone if is_module(package) else f"There is no tf.contrib.{package}: TensorFlow 1.15 had none.",
             expected="a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
             received=f"{symbol} at {frame.f_code.co_filename}:{frame.f_lineno}",
-            fix=f"{replacement(symbol)}{_FETCH if is_module(package) else ''}",
+            fix=f"{replacement(symbol)}{FETCH if is_module(package) else ''}",
         )
 
 

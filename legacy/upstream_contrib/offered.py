@@ -9,13 +9,25 @@ from pathlib import Path
 
 from estimator_bridge.legacy.contrib import offered
 from estimator_bridge.legacy.contrib.offered import imports as imports  # noqa: PLC0414 -- a part of the protocol
-from estimator_bridge.legacy.contrib.replacements import replacement as replacement  # noqa: PLC0414 -- likewise
+from estimator_bridge.legacy.contrib.refusal import FETCH
+from estimator_bridge.legacy.contrib.replacements import replacement as _replacement
 from estimator_bridge.legacy.upstream_contrib import OURS, cache
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
 
 _ROOT = "tensorflow.contrib"
 _ANYTHING = "*"
 """In a set of names: they cannot all be known, because core's modules are imported whole."""
+
+
+def replacement(symbol: str) -> str:
+    """Returns a sentence that names the replacement of a symbol, and a second one if the official files may have the symbol.
+
+    Args:
+        symbol: Dotted name, e.g. ``tf.contrib.opt.LARSOptimizer``.
+    """
+    package = symbol.split(".")[2:3]
+    may_be_fetched = not cache.is_fetched() and package and package[0] not in OURS and imports(f"tf.contrib.{package[0]}")
+    return f"{_replacement(symbol)}{FETCH if may_be_fetched else ''}"
 
 
 def offers(symbol: str) -> bool:
