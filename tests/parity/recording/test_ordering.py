@@ -64,6 +64,20 @@ def test_a_read_on_a_later_line_that_waits_for_nothing_is_the_old_value() -> Non
     assert seen == [0, 1, 2, 3, 4]
 
 
+def test_a_reference_variable_that_several_lines_update_is_updated_by_one_after_the_other() -> None:
+    """As batch norm of tf.layers does that is called several times; TensorFlow 1.15.5 gives another mean in each run."""
+    with tf.Graph().as_default() as graph:
+        mean = v1.get_variable("mean", initializer=0.0, use_resource=False)
+        updates = [v1.assign_sub(mean, late((mean - value) * 0.5)) for value in (4.0, 8.0)]
+        updates[0] = late(updates[0])
+        assert order_assignments(graph.get_operations()) == ["mean"]
+        assert order_assignments(graph.get_operations()) == [], "once is enough"
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(updates)
+            assert session.run(mean) == 0.5 * (0.5 * 4.0) + 0.5 * 8.0
+
+
 def test_an_order_of_the_scripts_own_is_none_of_our_business() -> None:
     with tf.Graph().as_default():
         weight = v1.get_variable("weight", initializer=1.0, use_resource=True)

@@ -18,7 +18,8 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
     """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
 
     TensorFlow 1 may run such a pair in either order; afterwards only that of the script's lines is left, as on the modern path. A read of
-    a resource variable that waits for nothing comes before every assignment, however late its line: it runs as a step begins.
+    a resource variable that waits for nothing comes before every assignment, however late its line: it runs as a step begins. What reads
+    a reference variable on a line after an assignment waits for that.
     Nothing is assigned once the input has ended. Operations inside loops and branches stay as they are.
 
     Args:
@@ -40,15 +41,28 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
     made = sorted(step, key=lambda op: op._id)
     uses = list(_uses(made))
     reads = [(op, variable) for op, variable, writes in uses if not writes]
-    first = dict.fromkeys([*batch, *(op for op, _ in reads)])
+    writes = [(op, variable) for op, variable, writes in uses if writes]
+    first = dict.fromkeys([*batch, *(op for op, _ in (*reads, *writes))])
     behind = _masks([*batch, *made], {op: 1 << bit for bit, op in enumerate(first)})
     ordered = set()
-    for write, variable in ((op, variable) for op, variable, writes in uses if writes):
+    for write, variable in writes:
         earlier = {*batch, *(op for op, read in reads if read == variable and (op._id < write._id or _is_early(op)))}
         earlier -= set(write.control_inputs)  # of later lines, too, which the masks do not know
         free = [op for bit, op in enumerate(first) if op in earlier and not behind[write] >> bit & 1]
         if free:
             write._add_control_inputs(free)
+            ordered.add(variable)
+    bits = {op: bit for bit, op in enumerate(first)}
+    references = {variable for op, variable in writes if any(tensor.dtype._is_ref_dtype for tensor in op.inputs)}
+    collections = [made[0].graph.get_collection(name) for name in ("variables", "local_variables")] if made else []
+    initial = {variable.initializer for collection in collections for variable in collection}
+    for read, variable in reads:
+        if variable not in references or read.type in _SAME_MEMORY:
+            continue
+        lines = [write for write, name in writes if name == variable and write._id < read._id and write not in initial]
+        late = [write for write in lines if not behind[read] >> bits[write] & 1 and write not in read.control_inputs]
+        if late:
+            read._add_control_inputs(late)
             ordered.add(variable)
     return sorted(ordered)
 
