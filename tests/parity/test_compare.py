@@ -18,10 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import run
 from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.run import Recordings
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
@@ -87,6 +89,19 @@ def test_dropout_in_loops_and_branches_is_equal() -> None:
 
     assert result.verdict == "equal", result.findings
     assert len({point.legacy for point in result.losses}) == 30, "it trains"
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize(("dropped", "verdict"), [("0", "equal"), ("0.5", "not comparable")])
+def test_replicas_of_the_script_get_their_own_batches_on_both_sides(dropped: str, verdict: str, tmp_path: Path) -> None:
+    result = run.compare(
+        Script(str(HERE.parent / "data" / "mirrored_replicas.py"), ("6", dropped)), recordings=Recordings(tmp_path, True)
+    )
+
+    assert result.verdict == verdict, result.findings
+    assert [point.step for point in result.losses] == [1, 2, 3, 4, 5, 6]
+    (batches,) = tmp_path.glob("*/legacy/batches/train-0*")
+    assert len(list(tf.data.TFRecordDataset(str(batches)))) == 12, "two replicas, each with 8 of 16 rows"
 
 
 @pytest.mark.usefixtures("warm_python")

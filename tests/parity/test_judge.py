@@ -174,7 +174,7 @@ def test_predicted_strings_may_have_other_lengths_in_each_example(pair: Pair, mo
 
 def test_random_numbers_that_cannot_be_equal_make_a_difference_not_comparable(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
-    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=["while_body"])
+    pair.legacy.write("random", call="train-0", replicas=1, in_step=["dropout/random_uniform"], functions=["while_body"])
     result = pair.judge()
     assert (result.verdict, result.exit_code) == ("not comparable", 2)
     assert any("while_body" in note for note in result.notes)
@@ -191,7 +191,7 @@ def test_batches_of_hooks_make_a_difference_not_comparable(pair: Pair) -> None:
 
 def test_dropout_counts_against_the_comparison_only_with_several_replicas(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
-    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=[])
+    pair.legacy.write("random", call="train-0", replicas=1, in_step=["dropout/random_uniform"], functions=[])
     assert pair.judge().verdict == "different"
     assert pair.judge(replicas=2).verdict == "not comparable"
 

@@ -44,7 +44,10 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_ESTIMATOR}.estimator": {
         "maybe_overwrite_model_dir_and_session_config": "each side of a comparison has model_dirs of its own"
     },
-    f"{_ESTIMATOR}.util": {"parse_input_fn_result": "keeps the batch for a recording"},
+    f"{_ESTIMATOR}.util": {
+        "parse_input_fn_result": "keeps the batch for a recording",
+        "parse_iterator_result": "keeps the batches of replicas for a recording",
+    },
     f"{_ESTIMATOR}.tpu.tpu_estimator.*Estimator*": {"_ctx": "a TPUEstimator builds its graphs as for CPU and GPU"},
     # The real tf.contrib.
     "tensorflow.python.framework.registry.Registry": {

@@ -205,8 +205,9 @@ def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
     """Describes random numbers that the two sides cannot draw alike."""
     events = list(legacy.events("random"))
     noise = [f"random numbers drawn inside {name}" for event in events for name in event["functions"]]
-    if replicas > 1:
-        noise += [f"{name}, which each replica draws for itself" for event in events for name in event["in_step"]]
+    for event in events:
+        if max(replicas, event["replicas"]) > 1:
+            noise += [f"{name}, which each replica draws for itself" for name in event["in_step"]]
     return noise
 
 

@@ -27,7 +27,7 @@ _RACE = (
     "a step both reads and assigns {} without a control dependency. The comparison keeps the order of the script's lines; without it "
     "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
 )
-_batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> tensors that its input_fn returned
+_batches: WeakKeyDictionary[Any, list[list[Any]]] = WeakKeyDictionary()  # graph -> tensors of each replica's batch
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
 
@@ -48,11 +48,11 @@ class RecordingEngine(TracedEngine):
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
-        if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
+        if estimator.config.cluster_spec:
             raise BridgeError(
-                "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
-                expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",
-                fix="Compare the same script on one device.",
+                "The legacy side trains on several tasks, whose batches cannot be recorded yet.",
+                expected="no cluster in TF_CONFIG",
+                fix="Compare the same script in one process.",
             )
         return super().train(estimator, call)
 
@@ -83,20 +83,21 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
 
     def begin(self) -> None:
         """Finds the batch of the graph."""
-        self._batch = _batches[v1.get_default_graph()]
+        self._batches = _batches[v1.get_default_graph()]
         with tf.name_scope("estimator_bridge"):
-            self._digest = batch_digest(self._batch)
+            self._digest = batch_digest(self._batches[0])
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch."""
-        return v1.train.SessionRunArgs({"batch": self._batch if self._writer else [], "digest": self._digest})
+        return v1.train.SessionRunArgs({"batches": self._batches if self._writer else [], "digest": self._digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Writes the batch."""
         if self._writer:
-            record = serialize(run_values.results["batch"])
-            self._space.check(len(record))
-            self._writer.write(record)
+            records = [serialize(batch) for batch in run_values.results["batches"]]
+            self._space.check(sum(map(len, records)))
+            for record in records:
+                self._writer.write(record)
 
     def end(self, session: Any) -> None:
         """Closes the file of batches."""
@@ -118,11 +119,12 @@ class TrainHook(BatchHook):
         self._loss = _specs[graph].loss
         self._step = v1.train.get_global_step()
         self._steps = 0
-        given = {tensor.op for tensor in self._batch}
+        given = {tensor.op for batch in self._batches for tensor in batch}
         in_step = upstream([self._loss.op, operation(_specs[graph].train_op)], lambda op: op in given)
         self._trace.write(
             "random",
             call=self._call,
+            replicas=len(self._batches),
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
@@ -176,12 +178,21 @@ def _remember_batches_and_specs() -> None:
 
     def parse(original: Any, result: Any) -> Any:
         features, labels, hooks = original(result)
-        _batches[v1.get_default_graph()] = leaves((features, labels))
+        _batches[v1.get_default_graph()] = [leaves((features, labels))]
         return features, labels, hooks
+
+    def parse_of_replicas(original: Any, result: Any) -> Any:
+        batch = original(result)
+        of_leaf = tf.distribute.get_strategy().experimental_local_results
+        replicas = range(tf.distribute.get_strategy().num_replicas_in_sync)
+        _batches[v1.get_default_graph()] = [
+            leaves(tf.nest.map_structure(lambda leaf, replica=replica: of_leaf(leaf)[replica], batch)) for replica in replicas
+        ]
+        return batch
 
     def train(original: Any, estimator: Any, spec: Any, *args: Any) -> Any:
         _specs[v1.get_default_graph()] = spec
         return original(estimator, spec, *args)
 
-    wrap(util, parse_input_fn_result=parse)
+    wrap(util, parse_input_fn_result=parse, parse_iterator_result=parse_of_replicas)
     wrap(Estimator, _train_with_estimator_spec=train)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.graph_session import GraphSession
+from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.batches import replay
@@ -59,9 +60,10 @@ class ReplayingEngine(TracedEngine):
         path = self._legacy.batches(name)
         if not self._replaying or not path.exists():
             return call
-        return dataclasses.replace(
-            call, input_fn=replay(path, lambda: estimator._call_input_fn(call.input_fn, _MODES[type(call)]))
-        )
+        given, strategy = call.input_fn, estimator.config.train_distribute
+        if strategy is not None and isinstance(call, TrainCall):
+            given = with_context(given, 1, 0, strategy.num_replicas_in_sync)
+        return dataclasses.replace(call, input_fn=replay(path, lambda: estimator._call_input_fn(given, _MODES[type(call)])))
 
     def _note_own_batches(self, original: Callable[..., Any], session: Any, part: Any, feeds: Any) -> Any:
         """Notes that a session hook reads a batch of its own, which no recording has."""

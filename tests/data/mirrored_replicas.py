@@ -1,0 +1,31 @@
+"""Trains on two replicas, each with batches of its own; the number of steps is the first argument, the share of dropout the second."""
+
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+STEPS, DROPPED = int(sys.argv[1]), float(sys.argv[2])
+
+
+def input_fn(input_context=None):
+    size = 16 // (input_context.num_replicas_in_sync if input_context else 1)
+    x = np.random.RandomState(0).rand(64, 4).astype("float32")
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, (x.sum(1) > 2).astype("int32"))).shuffle(64).repeat().batch(size)
+
+
+def model_fn(features, labels, mode):
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    net = tf.layers.batch_normalization(tf.layers.dense(features["x"], 8, tf.nn.relu), training=training)
+    logits = tf.layers.dense(tf.layers.dropout(net, DROPPED, training=training) if DROPPED else net, 2)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    accuracy = tf.metrics.accuracy(labels, tf.argmax(logits, 1))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops={"accuracy": accuracy})
+
+
+strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy))
+estimator.train(input_fn, steps=STEPS)
+estimator.evaluate(input_fn, steps=4)
