@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import json
 import shlex
 import signal
 import sys
@@ -29,6 +30,8 @@ _EPILOG = """examples:
     estimator-bridge compare train.py keras_train.py --train_steps=500
     estimator-bridge compare --map pairs.txt --new-args '--epochs 2' train.py keras_train.py --train_steps=500
     estimator-bridge compare --adapt batches:to_keras train.py keras_train.py
+  two SavedModels:
+    estimator-bridge compare --requests requests.tfrecord export/1700000000 keras_export
 
 exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could not be compared; the report then says why.
 The script's model_dir is only read: both paths write to a temporary folder.
@@ -72,6 +75,7 @@ def add_parser(verbs: Any) -> None:
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
     _add_rewrite(parser)
+    _add_exports(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
 
@@ -92,6 +96,39 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     limit = "largest size of these values on disk; K grows to fit (default: %(default)g)"
     size = number(float, "a number of bytes, 0 or more", 0)
     group.add_argument("--anchor-limit", type=size, default=2e9, metavar="BYTES", help=limit)
+
+
+def _add_exports(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "exports", "with --requests, SCRIPT and its first argument are the folders of two SavedModels"
+    )
+    kinds = "requests for both: .tfrecord of tf.train.Example, .npz of arrays by input, or .json as TensorFlow Serving takes it"
+    group.add_argument("--requests", type=Path, metavar="FILE", help=kinds)
+    name = "signature that answers (default: %(default)s)"
+    group.add_argument("--signature", default="serving_default", metavar="NAME", help=name)
+
+
+def _execute_exports(arguments: argparse.Namespace) -> int:
+    """Compares two SavedModels and prints the result."""
+    from estimator_bridge.parity.exports.comparison import compare_exports, render
+    from estimator_bridge.parity.rewrite.plan import read_map
+
+    if len(arguments.args) != 1:
+        raise BridgeError(
+            "--requests compares two SavedModels.",
+            expected="compare --requests FILE OLD NEW, with two folders",
+            received=shlex.join([arguments.script, *arguments.args]),
+        )
+    result = compare_exports(
+        Path(arguments.script),
+        Path(arguments.args[0]),
+        arguments.requests,
+        signature=arguments.signature,
+        given=dict(read_map(arguments.map_file)) if arguments.map_file else {},
+        thresholds=_thresholds(arguments),
+    )
+    sys.stdout.write(json.dumps(result.as_dict()) + "\n" if arguments.format == "json" else render(result))
+    return result.exit_code
 
 
 def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None]:
@@ -148,6 +185,8 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
+    if arguments.requests is not None:
+        return _execute_exports(arguments)
     script, plan = _plan(script_of(arguments), arguments)
     try:
         result = _compare(script, plan, arguments)

@@ -1,0 +1,1 @@
+"""Two SavedModels on the same requests."""
