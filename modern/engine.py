@@ -18,6 +18,7 @@ from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.distribution import strategies
 from estimator_bridge.modern.distribution.estimator_tasks import tasks
+from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.tpu import without_tpu
 from estimator_bridge.modern.distribution.worker_checks import lost_workers
@@ -103,9 +104,11 @@ class ModernEngine(Engine):
         """Executes ``Estimator.evaluate``, its event file included."""
         from tensorflow_estimator.python.estimator import estimator as estimator_lib
 
-        call = _with_checkpoint(_checked(call), estimator)
+        call, replicas = _with_checkpoint(_checked(call), estimator), strategies.evaluating_replicas(estimator.config)
+        if estimator.config.eval_distribute is not None:
+            call = dataclasses.replace(call, input_fn=with_context(call.input_fn, 1, 0, replicas))
         with self._outside_graphs(estimator, EVAL):
-            results, graph = evaluation.evaluate(estimator, call)
+            results, graph = evaluation.evaluate(estimator, call, replicas)
         if _follows(estimator.config):
             return results
         with graph.as_default():  # the event file shows it

@@ -194,6 +194,7 @@ def _parameter_servers(config: Any) -> Distribution:
     return Distribution(tf.distribute.get_strategy() if config.task_type == "worker" else coordinator(config).strategy)
 
 
+_OF_ONE_PROCESS = ("CentralStorageStrategy", "MirroredStrategy", "OneDeviceStrategy")
 _MAKERS: Mapping[str, Callable[[Any], Distribution]] = {
     "CentralStorageStrategy": _from_devices,
     "MirroredStrategy": _from_devices,
@@ -220,10 +221,32 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
     )
 
 
+def evaluating_replicas(config: Any) -> int:
+    """Returns the number of replicas that evaluate, each on batches of its own; 1 without ``eval_distribute``.
+
+    Args:
+        config: RunConfig.
+
+    Raises:
+        NotSupportedError: The strategy is not one of a single process.
+    """
+    strategy = config.eval_distribute
+    if strategy is None:
+        return 1
+    name = public_name(type(strategy).__name__)
+    if name not in _OF_ONE_PROCESS:
+        raise NotSupportedError(
+            f"A job with RunConfig(eval_distribute={name}) does not run on the modern path.",
+            expected=", ".join(_OF_ONE_PROCESS),
+            fix="Use --path legacy for this script.",
+        )
+    return int(strategy.num_replicas_in_sync)
+
+
 def _refuse(config: Any) -> None:
+    evaluating_replicas(config)
     unsupported = {
         "RunConfig(master=...)": bool(config.master) and not config.cluster_spec,
-        "RunConfig(eval_distribute=...)": config.eval_distribute is not None,
         "DistributeConfig(remote_cluster=...)": getattr(config._experimental_distribute, "remote_cluster", None) is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }

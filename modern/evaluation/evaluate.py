@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import evaluation as tf_evaluation
 
+from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.callbacks.from_hooks import check_hooks
 from estimator_bridge.modern.callbacks.progress import show_batches
 from estimator_bridge.modern.callbacks.session_hook import HookCalls, HookedRun, merged
@@ -34,20 +35,23 @@ _SECONDS = 0.25
 
 
 @releasing()
-def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
+def evaluate(estimator: Any, call: EvaluateCall, replicas: int = 1) -> tuple[dict[str, Any], Any]:
     """Runs the metrics of the model_fn's EVAL graph over the input, with the variables of a checkpoint.
+
+    The batches of several replicas are evaluated one after the other: metrics add up over replicas as over batches.
 
     Args:
         estimator: Estimator with the model_fn, config and model_dir.
         call: Arguments of ``Estimator.evaluate``; its checkpoint_path names the variables' values, None for initial ones.
+        replicas: Number of batches of a step.
 
     Returns:
         Metric name -> value, with ``loss`` (the mean over batches) and ``global_step``; and the graph.
 
     Raises:
-        NotSupportedError: A session hook does more than reading.
+        NotSupportedError: A session hook does more than reading, or there are hooks beside several replicas.
     """
-    model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path)
+    model = model_graph.build(estimator, call.input_fn, model_graph.EVAL, call.checkpoint_path, replicas)
     with model.graph.as_default():
         metrics = dict(model.spec.eval_metric_ops)
         for name in ("loss", "global_step"):
@@ -57,6 +61,13 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
                 )
         metrics["loss"] = v1.metrics.mean(model.spec.loss)
     updates = [*(operation(update) for _, update in metrics.values()), *map(operation, model.every_batch)]
+    if replicas > 1 and (call.hooks or model.spec.evaluation_hooks):
+        raise NotSupportedError(
+            "Session hooks of an evaluation by several replicas do not run on the modern path.",
+            expected="no eval_distribute with several devices, or no hooks",
+            fix="Leave out RunConfig(eval_distribute=...), or use --path legacy.",
+        )
+    steps = call.steps and call.steps * replicas
     if call.hooks or model.spec.evaluation_hooks:
         limits = estimator._convert_eval_steps_to_hooks(call.steps)
         store = _run_hooked(model, [*(call.hooks or ()), *limits, *model.spec.evaluation_hooks], updates)
@@ -64,8 +75,12 @@ def evaluate(estimator: Any, call: EvaluateCall) -> tuple[dict[str, Any], Any]:
         store = _store(model)
         run = model.batch_function(Fragment.cut(upstream(updates, is_source), []), store)
         dataset = model.pipeline.dataset()
-        with show_batches(call.steps) as tell:
-            for_each_batch(dataset if call.steps is None else dataset.take(call.steps), run, tell)
+        with show_batches(steps) as tell:
+            done = for_each_batch(dataset if steps is None else dataset.take(steps), run, tell)
+        if done % replicas:
+            v1.logging.warn(
+                "All %d batches count. TensorFlow 1 leaves out, by chance, those that do not fill %d replicas.", done, replicas
+            )
     values = {name: value for name, (value, _) in metrics.items()}  # tensors, or nested tuples of them
     computed = store.function(metric_values(tf.nest.flatten(values)))([])
     results: dict[str, Any] = tf.nest.pack_sequence_as(values, [value.numpy() for value in computed])
@@ -92,8 +107,8 @@ def predict(estimator: Any, call: PredictCall) -> Iterator[Any]:
         yield tf.nest.pack_sequence_as(predictions, [values[tensor.name] for tensor in outputs])
 
 
-def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], Any], tell: Callable[[int], None]) -> None:
-    """Executes ``run`` once for each batch, in order, without Python between many batches.
+def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], Any], tell: Callable[[int], None]) -> int:
+    """Executes ``run`` once for each batch, in order, without Python between many batches; returns the number of batches.
 
     Args:
         dataset: Dataset of flat tuples.
@@ -104,6 +119,7 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
         >>> import tensorflow as tf
         >>> total = tf.Variable(0, dtype=tf.int64)
         >>> for_each_batch(tf.data.Dataset.range(5).map(lambda x: (x,)), lambda batch: total.assign_add(batch[0]), lambda done: None)
+        5
         >>> int(total)
         10
     """
@@ -132,7 +148,7 @@ def for_each_batch(dataset: tf.data.Dataset, run: Callable[[Sequence[Tensor]], A
         done += taken
         tell(done)
         if taken < most:
-            return
+            return done
         if time.monotonic() - started < _SECONDS:
             most *= 2
 

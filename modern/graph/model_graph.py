@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 
 from estimator_bridge.errors import NotSupportedError
@@ -161,7 +162,7 @@ def build(
         input_fn: Function as Estimator takes it.
         mode: ``ModeKeys`` value.
         checkpoint_path: Checkpoint with the variables' values; None to apply warm-start settings.
-        replicas: Number of replicas that will train.
+        replicas: Number of replicas that will train or evaluate.
         split: True if the replicas split each batch, so that the model_fn sees the shape of one part; else each takes whole batches.
         input_seed: Seed of the input_fn's random numbers if the RunConfig has none.
 
@@ -176,7 +177,8 @@ def build(
     truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
     references = reference_variables(kept=estimator.config.train_distribute is None)
     shapes = v1.variable_creator_scope(_without_validated_shape)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes:
+    counted = _counted_replicas(1 if split else replicas)
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes, counted:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
         features, labels = pipeline.with_leaves(batch)
@@ -203,6 +205,15 @@ def build(
         )
     _refuse(model)
     return model
+
+
+@contextlib.contextmanager
+def _counted_replicas(number: int) -> Iterator[None]:
+    """While active, tf.distribute tells the script how many replicas train: it may scale its loss, learning rate or batch by that."""
+    with contextlib.ExitStack() as stack:
+        for owner in (distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase):
+            stack.enter_context(replaced(owner, num_replicas_in_sync=property(lambda _: number)))
+        yield
 
 
 def _without_validated_shape(next_creator: Callable[..., Any], **options: Any) -> Any:

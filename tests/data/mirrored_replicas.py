@@ -20,12 +20,14 @@ def model_fn(features, labels, mode):
     logits = tf.layers.dense(tf.layers.dropout(net, DROPPED, training=training) if DROPPED else net, 2)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-        train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+        rate = 0.01 * tf.distribute.get_strategy().num_replicas_in_sync
+        train_op = tf.train.AdamOptimizer(rate).minimize(loss, tf.train.get_global_step())
     accuracy = tf.metrics.accuracy(labels, tf.argmax(logits, 1))
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops={"accuracy": accuracy})
 
 
 strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
-estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy))
+config = tf.estimator.RunConfig(train_distribute=strategy, eval_distribute=strategy)
+estimator = tf.estimator.Estimator(model_fn, config=config)
 estimator.train(input_fn, steps=STEPS)
-estimator.evaluate(input_fn, steps=4)
+estimator.evaluate(input_fn, steps=2)

@@ -28,7 +28,6 @@ _LEARN_RUNNER = re.compile(r"(learn_runner\.(run|tune)|\.Experiment)$")
 
 # Call -> keyword that only the modern path refuses -> reason.
 _RUN_CONFIG = {
-    "eval_distribute": "it evaluates on one device",
     "device_fn": "it places operations itself",
     "master": "it does not send its work to another server",
 }
@@ -36,7 +35,6 @@ _REFUSED_KEYWORDS = {
     "RunConfig": _RUN_CONFIG,
     "DistributeConfig": {
         "remote_cluster": "it does not send its work to other servers",
-        "eval_distribute": _RUN_CONFIG["eval_distribute"],
     },
     "SessionRunArgs": {"options": "a hook traces a session, which the modern path does not have"},
     "ConfigProto": {"cluster_def": "it does not send its work to other processes"},

@@ -29,6 +29,7 @@ from tests.running import python_output
         "batch_norm_saves_the_mean_of_its_averages",
         "changes_by_splitting_are_refused",
         "whole_batches_train_as_the_legacy_mirrored_strategy",
+        "each_replica_evaluates_batches_of_its_own",
     ],
 )
 def test_two_devices(claim: str, warm_python: None, tmp_path: Path) -> None:

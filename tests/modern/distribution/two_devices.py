@@ -311,5 +311,28 @@ def whole_batches_train_as_the_legacy_mirrored_strategy(folder: Path) -> None:
         assert CountingReduction.used > used
 
 
+def each_replica_evaluates_batches_of_its_own(folder: Path) -> None:
+    """Five batches of two rows, of which two replicas take four in two steps; the numbers are TensorFlow 1.15.5's."""
+
+    def squares() -> Any:
+        x = np.arange(10, dtype=np.float32).reshape(10, 1) ** 2
+        return tf.data.Dataset.from_tensor_slices(({"x": x}, x * 3)).batch(2)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        y = v1.layers.dense(features["x"], 1, kernel_initializer=v1.ones_initializer())
+        loss = v1.losses.mean_squared_error(labels, y)
+        made = minimize(mode, loss, v1.train.GradientDescentOptimizer(0.0))
+        return made._replace(eval_metric_ops={"mean": v1.metrics.mean(features["x"])})
+
+    trained = estimator(model_fn, folder, eval_distribute=tf.distribute.MirroredStrategy(CPUS))
+    modern = engine("modern")
+    modern.train(trained, squares, steps=1)
+    two_steps = modern.evaluate(trained, squares, steps=2)
+    assert (two_steps["mean"], two_steps["loss"]) == (17.5, 2338.0)
+    with mock.patch.object(v1.logging, "warn") as warn:
+        assert modern.evaluate(trained, squares)["mean"] == 28.5, "that of all rows"
+    assert "batches count" in warn.call_args[0][0]
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](Path(sys.argv[2]))

@@ -60,8 +60,10 @@ class ReplayingEngine(TracedEngine):
         path = self._legacy.batches(name)
         if not self._replaying or not path.exists():
             return call
-        given, strategy = call.input_fn, estimator.config.train_distribute
-        if strategy is not None and isinstance(call, TrainCall):
+        given, config = call.input_fn, estimator.config
+        strategies = {TrainCall: config.train_distribute, EvaluateCall: config.eval_distribute}
+        strategy = strategies.get(type(call))
+        if strategy is not None:
             given = with_context(given, 1, 0, strategy.num_replicas_in_sync)
         return dataclasses.replace(call, input_fn=replay(path, lambda: estimator._call_input_fn(given, _MODES[type(call)])))
 

@@ -14,8 +14,7 @@ FLAG = "flags = tf.app.flags\nFLAGS = flags.FLAGS\n"
 HOOK = "tf.train.ProfilerHook(save_steps=1)"
 REFUSED = {
     f"{TF}tf.estimator.RunConfig(device_fn=lambda op: '/cpu:0')": "device_fn=",
-    f"{TF}tf.estimator.RunConfig(eval_distribute=tf.distribute.MirroredStrategy())": "eval_distribute=",
-    f"{TF}both = tf.distribute.MirroredStrategy()\ntf.estimator.RunConfig(eval_distribute=both)": "eval_distribute=",
+    f"{TF}place = tf.train.replica_device_setter(2)\ntf.estimator.RunConfig(device_fn=place)": "device_fn=",
     f"{TF}tf.contrib.learn.RunConfig(master='grpc://a:1')": "master=",
     f"{TF}tf.contrib.distribute.DistributeConfig(remote_cluster={{'worker': ['a:1']}})": "remote_cluster=",
     f"{TF}tf.ConfigProto(cluster_def=tf.train.ClusterDef())": "cluster_def=",
@@ -31,7 +30,8 @@ TAKEN = [
     f"{TF}tf.estimator.RunConfig(device_fn=None, train_distribute=tf.distribute.MirroredStrategy())",
     f"{TF}{FLAG}tf.contrib.tpu.RunConfig(master=FLAGS.master)",
     f"{TF}tf.contrib.learn.RunConfig(master='')",
-    f"{TF}def config(strategy):\n    return tf.estimator.RunConfig(eval_distribute=strategy)",
+    f"{TF}def config(place):\n    return tf.estimator.RunConfig(device_fn=place)",
+    f"{TF}tf.estimator.RunConfig(eval_distribute=tf.distribute.MirroredStrategy())",
     f"{TF}tf.contrib.learn.learn_runner.run(experiment_fn, 'out')",
     f"{TF}tf.contrib.learn.Experiment(estimator, train_input_fn, eval_input_fn)",
     f"{TF}tf.train.SessionRunArgs(loss, options=None)",
