@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_format, add_options, add_script, number, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
+    from estimator_bridge.parity.report.write import Summaries
     from estimator_bridge.parity.rewrite.plan import RewritePlan
     from estimator_bridge.script.run import Script
 
@@ -25,6 +26,7 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
     estimator-bridge compare --map pairs.txt --new-args '--epochs 2' train.py keras_train.py --train_steps=500
@@ -51,6 +53,12 @@ def add_parser(verbs: Any) -> None:
         help="folder to write report.html and report.json to (default: %(default)s)",
     )
     out.complete = DIRECTORY
+    for flag, content in (
+        ("--junit", "JUnit XML, with a test case for each part"),
+        ("--markdown", "a short table in Markdown"),
+    ):
+        summary = parser.add_argument(flag, type=Path, metavar="FILE", help=f"also write the result as {content}")
+        summary.complete = FILE
     parser.add_argument(
         "--free-run",
         action="store_true",
@@ -149,6 +157,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
     script, plan = _plan(script_of(arguments), arguments)
+    _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, arguments)
     except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
@@ -165,7 +174,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
-    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
+    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
     with progress_display(("legacy", "modern") if plan is None else ("legacy", "new", "free")) as watch:
@@ -181,8 +190,22 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
                 recordings=recordings,
                 watch=watch,
             )
-    write_report(result, arguments.out)
+    write_report(result, arguments.out, _summaries(arguments))
     return result
+
+
+def _summaries(arguments: argparse.Namespace) -> Summaries:
+    """Returns the files beside the report."""
+    from estimator_bridge.parity.report.write import HTML_NAME, JSON_NAME, Summaries
+
+    named = [path.absolute() for path in (arguments.junit, arguments.markdown) if path is not None]
+    if len({*named, *((arguments.out / name).absolute() for name in (HTML_NAME, JSON_NAME))}) < len(named) + 2:
+        raise BridgeError(
+            "Two outputs have the same path.",
+            received=", ".join(map(str, named)),
+            fix="Name other paths for --junit and --markdown.",
+        )
+    return Summaries(arguments.junit, arguments.markdown)
 
 
 def _thresholds(arguments: argparse.Namespace) -> Thresholds:
@@ -215,7 +238,7 @@ def _report_failure(result: ParityResult, arguments: argparse.Namespace) -> None
     from estimator_bridge.parity.report.write import replace_report
 
     with contextlib.suppress(BridgeError):  # the failure itself is the one to show
-        replace_report(result, arguments.out)
+        replace_report(result, arguments.out, _summaries(arguments))
     if arguments.format == "json":
         _print(result, arguments)
 

@@ -10,8 +10,17 @@ from rich.filesize import decimal
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict
-from estimator_bridge.parity.values import compare_values, first_updates, initial_values
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricPair,
+    ParityFinding,
+    ParityResult,
+    PredictionGroup,
+    Thresholds,
+    VariableDiff,
+    Verdict,
+)
+from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 SIDES = ("legacy", "modern")
 _Events = Sequence[dict[str, Any]]
@@ -49,6 +58,7 @@ def judge(
         for old, new in zip(olds, news, strict=False)
     )
     metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
+    predictions = tuple(_predictions(legacy, modern, thresholds))
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
@@ -56,7 +66,7 @@ def judge(
         *loss_findings(losses, thresholds),
         *metric_findings(metrics, thresholds),
         *_variable_findings(variables, thresholds),
-        *_predictions(legacy, modern, thresholds),
+        *_prediction_findings(predictions),
     ]
     unequal_noise = _unequal_noise(legacy, replicas)
     is_explained = unequal_noise or any(modern.events("unrecorded"))
@@ -71,6 +81,7 @@ def judge(
         variables=variables,
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
         notes=tuple(_notes(legacy, modern, replaying, replicas, unequal_noise)),
+        predictions=predictions,
     )
 
 
@@ -182,15 +193,23 @@ def _calls(legacy: Trace, modern: Trace) -> Iterator[ParityFinding]:
         yield ParityFinding("calls", f"Only one side made these calls: {', '.join(missing)}.")
 
 
-def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
+def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[PredictionGroup]:
     for event in legacy.events("predicted"):
         call = event["call"]
         if not (legacy.predictions(call).exists() and modern.predictions(call).exists()):
             continue
         with np.load(legacy.predictions(call)) as old, np.load(modern.predictions(call)) as new:
             for key in old.files:
-                if key not in new.files or not equal_arrays(old[key], new[key], thresholds):
-                    yield ParityFinding("prediction", f"{call}: the predictions {key.removeprefix('key:')!r} differ.")
+                name, is_paired = key.removeprefix("key:"), key in new.files and old[key].shape == new[key].shape
+                is_equal = key in new.files and equal_arrays(old[key], new[key], thresholds)
+                is_float = is_paired and np.issubdtype(old[key].dtype, np.floating)
+                yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_float else None)
+
+
+def _prediction_findings(groups: Sequence[PredictionGroup]) -> Iterator[ParityFinding]:
+    for group in groups:
+        if not group.is_equal:
+            yield ParityFinding("prediction", f"{group.call}: the predictions {group.name!r} differ.")
 
 
 def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:

@@ -92,6 +92,16 @@ class VariableDiff:
 
 
 @dataclasses.dataclass(frozen=True)
+class PredictionGroup:
+    """One output of one predict call; ``max_abs_diff`` is None if only one side has it, or if it has other shapes or no numbers."""
+
+    call: str
+    name: str
+    is_equal: bool
+    max_abs_diff: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ParityFinding:
     """A place where the two sides differ."""
 
@@ -122,6 +132,7 @@ class ParityResult:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     new_side: Literal["modern", "new"] = "modern"
+    predictions: tuple[PredictionGroup, ...] = ()
 
     @property
     def sides(self) -> tuple[str, str]:
