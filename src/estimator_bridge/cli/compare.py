@@ -76,6 +76,8 @@ def add_parser(verbs: Any) -> None:
         help="folder for the recorded batches and values (default: the temporary folder)",
     )
     record_dir.complete = DIRECTORY
+    again = "run the modern side, or the rewrite, once more, and tell beside each difference what its two runs differ by"
+    parser.add_argument("--noise", action="store_true", help=again)
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
@@ -170,25 +172,25 @@ def execute(arguments: argparse.Namespace) -> int:
 def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
-    from estimator_bridge.parity.run import Recordings, compare, compare_rewrite
+    from estimator_bridge.parity.run import AGAIN, Recordings, compare, compare_rewrite
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
-    with progress_display(("legacy", "modern") if plan is None else ("legacy", "new", "free")) as watch:
+    sides = (*(("legacy", "modern") if plan is None else ("legacy", "new", "free")), *([AGAIN] if arguments.noise else []))
+    with progress_display(sides) as watch:
+        common: dict[str, Any] = {"thresholds": thresholds, "recordings": recordings, "noise": arguments.noise, "watch": watch}
         if plan is not None:
-            result = compare_rewrite(script, plan, thresholds=thresholds, recordings=recordings, watch=watch)
+            result = compare_rewrite(script, plan, **common)
         else:
             result = compare(
                 script,
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
-                thresholds=thresholds,
                 steps=arguments.steps,
-                recordings=recordings,
-                watch=watch,
+                **common,
             )
     write_report(result, arguments.out, _summaries(arguments))
     return result

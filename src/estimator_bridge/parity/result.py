@@ -102,6 +102,20 @@ class PredictionGroup:
 
 
 @dataclasses.dataclass(frozen=True)
+class NoiseFloor:
+    """The absolute differences between two runs of one side, beside the values of the result in their order.
+
+    A value is None if the second run has no counterpart, or if it was not compared. ``side`` is the side's name.
+    """
+
+    side: str
+    losses: tuple[float | None, ...] = ()
+    metrics: tuple[float | None, ...] = ()
+    variables: tuple[float | None, ...] = ()
+    predictions: tuple[float | None, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class ParityFinding:
     """A place where the two sides differ."""
 
@@ -117,7 +131,7 @@ class ParityResult:
     ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
     ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
-    are those named ``modern``.
+    are those named ``modern``. ``noise`` is there if a side ran twice.
     """
 
     command: tuple[str, ...]
@@ -133,6 +147,7 @@ class ParityResult:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     new_side: Literal["modern", "new"] = "modern"
     predictions: tuple[PredictionGroup, ...] = ()
+    noise: NoiseFloor | None = None
 
     @property
     def sides(self) -> tuple[str, str]:

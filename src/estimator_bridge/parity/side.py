@@ -70,7 +70,7 @@ def main(text: str) -> int:
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
-            if order.side in {"new", "free"}:
+            if order.plan is not None and order.side != "legacy":
                 return _run_new(order, trace)
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))

@@ -35,7 +35,7 @@ def render_html(result: ParityResult) -> str:
         >>> page.startswith("<!doctype html>"), "Equal" in page
         (True, True)
     """
-    totals, final = summary.summarize(result), summary.final_metrics(result.metrics)
+    totals, final, noise = summary.summarize(result), summary.final_metrics(result.metrics), summary.spell_noise(result)
     # The evaluations before the last one, newest first: of too many, the oldest are left out.
     known = set(map(id, final))
     earlier = [pair for pair in reversed(result.metrics) if id(pair) not in known]
@@ -50,7 +50,7 @@ def render_html(result: ParityResult) -> str:
         marker=parting(result) if result.losses else None,
         readouts=list(_readouts(result)),
         steps=[
-            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds))
+            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds), noise(point))
             for point, reason in summary.representative_steps(result)
         ],
         metrics=_metric_rows(final, result),
@@ -99,11 +99,15 @@ def _ratio(total: int, outside: int, noun: str) -> tuple[str, str, bool]:
     return f"{total - outside:,} / {total:,}", f"{noun} within the thresholds", outside > 0
 
 
-def _metric_rows(pairs: list[MetricPair], result: ParityResult) -> list[tuple[tuple[str, ...], summary.SpelledPair]]:
+def _metric_rows(
+    pairs: list[MetricPair], result: ParityResult
+) -> list[tuple[tuple[str, ...], summary.SpelledPair, tuple[str, ...]]]:
+    noise = summary.spell_noise(result)
     return [
         (
             (spelling.shorten(pair.evaluation, 200) or "eval", f"{pair.step:,}", spelling.shorten(pair.metric, 200)),
             summary.spell_pair(pair, result.thresholds),
+            noise(pair),
         )
         for pair in pairs[:MOST_METRICS]
     ]

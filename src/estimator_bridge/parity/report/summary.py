@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
@@ -168,6 +168,32 @@ def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> SpelledP
     gap = measure(pair.legacy, pair.modern, thresholds)
     values = spelling.number(pair.legacy), spelling.number(pair.modern)
     return SpelledPair(*values, spelling.difference(gap.abs_diff), spelling.difference(gap.rel_diff), gap.outside)
+
+
+def spell_noise(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
+    """Returns a function of a loss, metric, variable or group of predictions that spells the noise beside it.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        A function that returns one string, or none if no side ran twice.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, NoiseFloor, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.5),), noise=NoiseFloor("modern", (0.25,)))
+        >>> spell_noise(run)(run.losses[0])
+        ('2.50e-1',)
+    """
+    noise = result.noise
+    if noise is None:
+        return lambda item: ()
+    found: dict[int, float | None] = {}
+    for name in ("losses", "metrics", "variables", "predictions"):
+        found |= zip(
+            map(id, getattr(result, name)), getattr(noise, name), strict=False
+        )  # an object of the result is there once
+    return lambda item: (spelling.difference(found.get(id(item))),)
 
 
 def headline(result: ParityResult) -> str:
