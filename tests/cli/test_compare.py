@@ -99,7 +99,7 @@ def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
     (tmp_path / "train.py").touch()
     monkeypatch.setattr("signal.signal", lambda *arguments: None)  # the handler is for a process of its own
     under_way: list[str] = []
-    monkeypatch.setattr(run, "_run_side", run_failing(error, lambda: under_way.append(failed_report(old_report))))
+    monkeypatch.setattr(run, "run_side", run_failing(error, lambda: under_way.append(failed_report(old_report))))
     outputs = ["--out", str(old_report), "--junit", str(tmp_path / "parity.xml")]
     command = ["compare", "--format", "json", *outputs, str(tmp_path / "train.py"), "--steps=3"]
 

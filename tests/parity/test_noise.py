@@ -42,7 +42,7 @@ def run_side(order: Order, watch: object) -> float:
 def noisy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> ParityResult:
     """A comparison whose modern side ran twice, which it says first."""
     (tmp_path / "train.py").touch()
-    monkeypatch.setattr(run, "_run_side", run_side)
+    monkeypatch.setattr(run, "run_side", run_side)
     result = run.compare(Script(str(tmp_path / "train.py")), noise=True)
     assert capsys.readouterr().err == "estimator-bridge: --noise runs the modern side once more; its first run took 7 s.\n"
     return result

@@ -18,6 +18,7 @@ from estimator_bridge.parity.result import ParityFinding, ParityResult, Threshol
 if TYPE_CHECKING:
     from estimator_bridge.parity.report.write import Summaries
     from estimator_bridge.parity.rewrite.plan import RewritePlan
+    from estimator_bridge.parity.run import Recordings
     from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
@@ -26,6 +27,7 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  estimator-bridge compare --seeds 5 --margin 0.02 train.py
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
@@ -33,6 +35,7 @@ _EPILOG = """examples:
     estimator-bridge compare --adapt batches:to_keras train.py keras_train.py
 
 exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could not be compared; the report then says why.
+With --seeds: 0 equivalent, 1 not equivalent, 2 not decided.
 The script's model_dir is only read: both paths write to a temporary folder.
 """
 
@@ -76,6 +79,11 @@ def add_parser(verbs: Any) -> None:
         help="folder for the recorded batches and values (default: the temporary folder)",
     )
     record_dir.complete = DIRECTORY
+    few = number(int, "a whole number of 3 or more", 3)
+    by_seeds = "train both sides freely with S seeds, and test whether their final metrics are equivalent, instead of each step"
+    parser.add_argument("--seeds", type=few, metavar="S", help=by_seeds)
+    margin = "with --seeds: largest difference that counts as equivalent, as a share of the old metric (default: 0.01)"
+    parser.add_argument("--margin", type=number(float, "a number of 0 or more"), metavar="M", help=margin)
     again = "run the modern side, or the rewrite, once more, and tell beside each difference what its two runs differ by"
     parser.add_argument("--noise", action="store_true", help=again)
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
@@ -159,6 +167,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
     script, plan = _plan(script_of(arguments), arguments)
+    _check_seeds(arguments)
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, arguments)
@@ -167,6 +176,22 @@ def execute(arguments: argparse.Namespace) -> int:
         raise
     _print(result, arguments)
     return result.exit_code
+
+
+def _check_seeds(arguments: argparse.Namespace) -> None:
+    """Refuses options that mean nothing together."""
+    chosen = (
+        *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
+        *((flag, value) for flag, value in _rewrite_options(arguments) if flag != "--new-args"),
+    )
+    named = [flag for flag, value in chosen if value]
+    if arguments.seeds is not None and named:
+        raise BridgeError(
+            f"{named[0]} is for a comparison step by step, and --seeds compares final metrics.",
+            fix=f"Leave out {named[0]} or --seeds.",
+        )
+    if arguments.seeds is None and arguments.margin is not None:
+        raise BridgeError("--margin is for --seeds.", fix="Add --seeds S, or give thresholds by --rel-diff and --abs-diff.")
 
 
 def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
@@ -179,6 +204,10 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
+    if arguments.seeds is not None:
+        result = _compare_seeds(script, plan, arguments, recordings)
+        write_report(result, arguments.out, _summaries(arguments))
+        return result
     sides = (*(("legacy", "modern") if plan is None else ("legacy", "new", "free")), *([AGAIN] if arguments.noise else []))
     with progress_display(sides) as watch:
         common: dict[str, Any] = {"thresholds": thresholds, "recordings": recordings, "noise": arguments.noise, "watch": watch}
@@ -194,6 +223,24 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
             )
     write_report(result, arguments.out, _summaries(arguments))
     return result
+
+
+def _compare_seeds(
+    script: Script, plan: RewritePlan | None, arguments: argparse.Namespace, recordings: Recordings
+) -> ParityResult:
+    from estimator_bridge.parity.progress import progress_display
+    from estimator_bridge.parity.seeds import MARGIN, compare_seeds
+
+    with progress_display(("legacy", "new" if plan else "modern")) as watch:
+        return compare_seeds(
+            script,
+            plan,
+            seeds=arguments.seeds,
+            margin=MARGIN if arguments.margin is None else arguments.margin,
+            replicas=arguments.replicas,
+            recordings=recordings,
+            watch=watch,
+        )
 
 
 def _summaries(arguments: argparse.Namespace) -> Summaries:
@@ -220,7 +267,7 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
 
     return ParityResult(
         (str(script), *script.args),
-        "free-run" if arguments.free_run else "replay",
+        "seeds" if arguments.seeds is not None else "free-run" if arguments.free_run else "replay",
         "not comparable",
         _thresholds(arguments),
         findings=(ParityFinding("calls", reason),),

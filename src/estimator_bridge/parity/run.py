@@ -114,7 +114,7 @@ def compare(
         orders, seconds = {}, {}
         for side in SIDES:
             orders[side] = Order(side, folder, script, replaying, replicas, steps=steps)
-            seconds[side] = _run_side(orders[side], watch)
+            seconds[side] = run_side(orders[side], watch)
             for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
         if noise:
@@ -169,7 +169,7 @@ def compare_rewrite(
         free = dataclasses.replace(plan, is_free=True)
         plans = {"legacy": plan, "new": plan, "free": free}
         orders = {side: Order(side, folder, script, True, 1, chosen) for side, chosen in plans.items()}
-        seconds = {side: _run_side(order, watch) for side, order in orders.items()}
+        seconds = {side: run_side(order, watch) for side, order in orders.items()}
         if noise:
             again = _run_again(orders["new"], seconds, watch)
         from estimator_bridge.parity.rewrite.judging import judge_rewrite
@@ -190,7 +190,7 @@ def _run_again(order: Order, seconds: dict[str, float], watch: Watch) -> Order:
         f"estimator-bridge: --noise runs the {order.side} side once more; its first run took {seconds[order.side]:.0f} s.\n"
     )
     again = dataclasses.replace(order, side=AGAIN)
-    seconds[AGAIN] = _run_side(again, watch)
+    seconds[AGAIN] = run_side(again, watch)
     return again
 
 
@@ -204,10 +204,20 @@ def side_command(order: Order) -> list[str]:
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
-def _run_side(order: Order, watch: Watch) -> float:
+def run_side(order: Order, watch: Watch) -> float:
+    """Runs a side in a process of its own; returns its seconds.
+
+    Args:
+        order: Order for the side.
+        watch: Function of (side, event) that shows progress.
+
+    Raises:
+        BridgeError: The side cannot run its script to its end.
+    """
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.trace(order.side)
+    is_recording = order.side == "legacy" and order.seed is None
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),
@@ -218,14 +228,14 @@ def _run_side(order: Order, watch: Watch) -> float:
         )
         try:
             seen = 0
-            if order.side == "legacy":
+            if is_recording:
                 _end_at_interrupt(process)
             while process.poll() is None:  # the length of a training is not known, so there is no deadline
                 time.sleep(_POLL_SECONDS)
                 seen = trace.follow(seen, functools.partial(watch, order.side))
             trace.follow(seen, functools.partial(watch, order.side))
         finally:
-            if order.side == "legacy":
+            if is_recording:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             process.kill()
             process.wait()

@@ -33,15 +33,22 @@ def render_markdown(result: ParityResult) -> str:
         lines.append(f"- {step}{finding.level}: {_code(finding.message)}")
     more = len(result.findings) - MOST_FINDINGS
     lines += [f"- {spelling.count(more, 'more finding')} in the report", ""] if more > 0 else [""] if result.findings else []
+    header: tuple[str, ...] = ("compared", "within", *result.sides, "max abs_diff", "max rel_diff")
     rows = list(_rows(result))
+    if result.equivalence:
+        header = ("metric", *result.sides, "difference", "90 % interval", "margin", "outcome")
+        rows = [(_code(name), *values) for name, *values in map(summary.spell_equivalence, result.equivalence[:MOST_METRICS])]
     if rows:
-        header = ("compared", "within", *result.sides, "max abs_diff", "max rel_diff")
         lines += [_row(header), _row(["---"] * len(header)), *map(_row, rows), ""]
     versions = ", ".join(
         f"{name} {value}" for name, value in result.environment.items() if name in {"estimator-bridge", "tensorflow"}
     )
     limits = result.thresholds
-    equal = f"equal: rel_diff \\<= {spelling.threshold(limits.rel)} or abs_diff \\<= {spelling.threshold(limits.abs)}"
+    equal = (
+        "equivalent: the interval lies within the margin"
+        if result.equivalence
+        else f"equal: rel_diff \\<= {spelling.threshold(limits.rel)} or abs_diff \\<= {spelling.threshold(limits.abs)}"
+    )
     lines.append(f"{equal}; {result.mode}{'; ' if versions else ''}{versions}")
     return "\n".join(lines) + "\n"
 

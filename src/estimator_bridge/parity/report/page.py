@@ -44,7 +44,8 @@ def render_html(result: ParityResult) -> str:
         headline=summary.headline(result),
         command=spelling.shorten(shlex.join(result.command), MESSAGE_LENGTH),
         findings=result.findings[:MOST_FINDINGS],
-        tiles=list(_tiles(totals)),
+        tiles=list(_tiles(totals) if result.mode != "seeds" else _seed_tiles(result)),
+        equivalence=[summary.spell_equivalence(test) for test in result.equivalence[:MOST_METRICS]],
         charts=[loss_chart(result), difference_chart(result)] if result.losses else [],
         step_ticks=step_ticks(result) if result.losses else (),
         marker=parting(result) if result.losses else None,
@@ -91,6 +92,14 @@ def _tiles(totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
         yield share, f"of the threshold at the worst step, {totals.worst_step:,}", not totals.worst_share <= 1
     yield _ratio(totals.num_metrics, totals.num_metrics_outside, "metric values")
     yield _ratio(totals.num_variables, totals.num_variables_outside + totals.num_variables_one_sided, "variables")
+
+
+def _seed_tiles(result: ParityResult) -> Iterator[tuple[str, str, bool]]:
+    """Yields the tiles of a comparison by final metrics."""
+    tests = result.equivalence
+    equivalent = sum(test.outcome == "equivalent" for test in tests)
+    yield f"{len(tests[0].legacy) if tests else 0}", "seeds", False
+    yield f"{equivalent} / {len(tests)}", "final metrics equivalent", equivalent < len(tests)
 
 
 def _ratio(total: int, outside: int, noun: str) -> tuple[str, str, bool]:

@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricEquivalence,
+    MetricPair,
+    ParityResult,
+    Thresholds,
+    VariableDiff,
+    abs_diff,
+    rel_diff,
+)
 
 _WHERE = {
     "initial values": "in their initial values",
@@ -215,7 +224,9 @@ def headline(result: ParityResult) -> str:
     if result.verdict == "equal":
         old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
         return f"The {new} trains as the {old} does."
-    if result.verdict == "not comparable":
+    if result.mode == "seeds" and result.equivalence:
+        return _seeds_headline(result)
+    if result.exit_code == 2:
         return "The two sides could not be compared."
     if not result.findings:
         return "The two sides differ."
@@ -223,6 +234,33 @@ def headline(result: ParityResult) -> str:
     # A level that is not in the table yet is still a word that says where.
     where = _WHERE.get(cause.level, f"in: {cause.level}") if cause.step is None else f"at step {cause.step:,}"
     return f"The two sides differ {where}."
+
+
+def _seeds_headline(result: ParityResult) -> str:
+    seeds = spelling.count(len(result.equivalence[0].legacy), "seed")
+    outcomes = [test.outcome for test in result.equivalence]
+    metrics = spelling.count(len(outcomes), "final metric")
+    if result.verdict == "equivalent":
+        return f"Over {seeds}, {metrics} of both sides differ by less than the margin."
+    if result.verdict == "not equivalent":
+        return f"Over {seeds}, {outcomes.count('not equivalent')} of {metrics} differ by more than the margin."
+    return f"These {seeds} do not decide whether {metrics} differ by less than the margin."
+
+
+def spell_equivalence(test: MetricEquivalence) -> tuple[str, ...]:
+    """Spells the name, both means, the difference with its confidence interval, the margin and the outcome of a metric.
+
+    Args:
+        test: Tested metric.
+
+    Example:
+        >>> from estimator_bridge.parity.result import MetricEquivalence
+        >>> spell_equivalence(MetricEquivalence("", "auc", (0.5, 0.7), (0.6, 0.7), 0.05, -0.01, 0.11, 0.006, 0.4, "not decided"))
+        ('auc', '0.6', '0.65', '0.05', '-0.01 to 0.11', '0.006', 'not decided')
+    """
+    means = (f"{math.fsum(values) / len(values):.6g}" for values in (test.legacy, test.modern))
+    name = f"{test.evaluation}/{test.metric}" if test.evaluation else test.metric
+    return name, *means, f"{test.difference:.3g}", f"{test.low:.3g} to {test.high:.3g}", f"{test.margin:.3g}", test.outcome
 
 
 def summarize(result: ParityResult) -> Summary:

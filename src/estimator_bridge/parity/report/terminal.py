@@ -12,10 +12,23 @@ from estimator_bridge.parity.report import spelling, summary
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
+STYLES |= {"equivalent": "bold green", "not equivalent": "bold red", "not decided": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
 NAME_LENGTH, MESSAGE_LENGTH = 120, 600
 INDENT = 2
-NUMBERS = {"step", "legacy", "modern", "old", "new", "abs_diff", "rel_diff", "max abs_diff", "noise"}  # columns
+NUMBERS = {
+    "step",
+    "legacy",
+    "modern",
+    "old",
+    "new",
+    "abs_diff",
+    "rel_diff",
+    "max abs_diff",
+    "noise",
+    "difference",
+    "margin",
+}  # columns
 OUTSIDE = Text("outside", style="red")
 
 
@@ -37,6 +50,7 @@ def print_report(result: ParityResult, console: Console) -> None:
     writer = _Writer(console, result)
     writer.verdict(result)
     writer.findings(result)
+    writer.equivalence(result)
     writer.losses(result)
     writer.metrics(result)
     writer.variables(result)
@@ -56,7 +70,7 @@ class _Writer:
     def verdict(self, result: ParityResult) -> None:
         sentence = summary.headline(result)
         self.console.print(Text.assemble((f"{result.verdict.upper()}. ", STYLES[result.verdict]), sentence))
-        if not (result.losses or result.metrics or result.variables):
+        if not (result.losses or result.metrics or result.variables or result.equivalence):
             self.console.print("No step, metric or variable was compared.")
 
     def findings(self, result: ParityResult) -> None:
@@ -64,6 +78,17 @@ class _Writer:
             label = "cause" if index == 0 and result.verdict == "different" else "found" if index == 0 else "then"
             self.console.print(Padding.indent(self.finding(label, finding), INDENT))
         self.more(len(result.findings) - MOST_FINDINGS, "finding")
+
+    def equivalence(self, result: ParityResult) -> None:
+        if not result.equivalence:
+            return
+        self.heading("Final metrics", "means over the seeds; equivalent when the interval lies within the margin")
+        rows: list[tuple[RenderableType, ...]] = []
+        for test in result.equivalence[:MOST_METRICS]:
+            name, *values = summary.spell_equivalence(test)
+            rows.append((self.name(name), *values))
+        self.table(("metric", *result.sides, "difference", "90 % interval", "margin", ""), rows)
+        self.more(len(result.equivalence) - MOST_METRICS, "metric")
 
     def losses(self, result: ParityResult) -> None:
         if not result.losses:
