@@ -27,6 +27,7 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  estimator-bridge compare --reference-python old/bin/python train.py
   estimator-bridge compare --seeds 5 --margin 0.02 train.py
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
@@ -79,6 +80,10 @@ def add_parser(verbs: Any) -> None:
         help="folder for the recorded batches and values (default: the temporary folder)",
     )
     record_dir.complete = DIRECTORY
+    original = (
+        "interpreter of the script's original TensorFlow 1.12 to 1.15, which is recorded; both paths are compared with it"
+    )
+    parser.add_argument("--reference-python", default="", metavar="PYTHON", help=original)
     few = number(int, "a whole number of 3 or more", 3)
     by_seeds = "train both sides freely with S seeds, and test whether their final metrics are equivalent, instead of each step"
     parser.add_argument("--seeds", type=few, metavar="S", help=by_seeds)
@@ -127,10 +132,9 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
                 fix="Name the rewrite directly after the old script.",
             )
         return script, None
-    if arguments.free_run or arguments.replicas != 1 or arguments.steps is not None:
-        raise BridgeError(
-            "--free-run, --replicas and --steps are for one script on two paths, not for a rewrite.", fix="Leave them out."
-        )
+    named = [flag for flag, value in _one_script_options(arguments) if value]
+    if named:
+        raise BridgeError(f"{named[0]} is for one script on two paths, not for a rewrite.", fix=f"Leave out {named[0]}.")
     new, *rest = script.args
     own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()
@@ -143,6 +147,15 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
         arguments.adapt,
     )
     return dataclasses.replace(script, args=tuple(rest)), plan
+
+
+def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
+    return [
+        ("--free-run", arguments.free_run),
+        ("--replicas", arguments.replicas != 1),
+        ("--steps", arguments.steps),
+        ("--reference-python", arguments.reference_python),
+    ]
 
 
 def _rewrite_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
@@ -167,7 +180,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
     script, plan = _plan(script_of(arguments), arguments)
-    _check_seeds(arguments)
+    _check_together(script, arguments)
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, arguments)
@@ -178,10 +191,11 @@ def execute(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _check_seeds(arguments: argparse.Namespace) -> None:
+def _check_together(script: Script, arguments: argparse.Namespace) -> None:
     """Refuses options that mean nothing together."""
     chosen = (
         *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
+        ("--reference-python", arguments.reference_python),
         *((flag, value) for flag, value in _rewrite_options(arguments) if flag != "--new-args"),
     )
     named = [flag for flag, value in chosen if value]
@@ -190,6 +204,8 @@ def _check_seeds(arguments: argparse.Namespace) -> None:
             f"{named[0]} is for a comparison step by step, and --seeds compares final metrics.",
             fix=f"Leave out {named[0]} or --seeds.",
         )
+    if arguments.reference_python and (arguments.free_run or script.python2):
+        raise BridgeError("--reference-python replays what the reference recorded.", fix="Leave out --free-run and --py2.")
     if arguments.seeds is None and arguments.margin is not None:
         raise BridgeError("--margin is for --seeds.", fix="Add --seeds S, or give thresholds by --rel-diff and --abs-diff.")
 
@@ -197,7 +213,7 @@ def _check_seeds(arguments: argparse.Namespace) -> None:
 def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
-    from estimator_bridge.parity.run import AGAIN, Recordings, compare, compare_rewrite
+    from estimator_bridge.parity.run import AGAIN, REFERENCE, Recordings, compare, compare_rewrite
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
@@ -208,7 +224,11 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
         result = _compare_seeds(script, plan, arguments, recordings)
         write_report(result, arguments.out, _summaries(arguments))
         return result
-    sides = (*(("legacy", "modern") if plan is None else ("legacy", "new", "free")), *([AGAIN] if arguments.noise else []))
+    sides = (
+        *([REFERENCE] if arguments.reference_python else []),
+        *(("legacy", "modern") if plan is None else ("legacy", "new", "free")),
+        *([AGAIN] if arguments.noise else []),
+    )
     with progress_display(sides) as watch:
         common: dict[str, Any] = {"thresholds": thresholds, "recordings": recordings, "noise": arguments.noise, "watch": watch}
         if plan is not None:
@@ -219,6 +239,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
                 steps=arguments.steps,
+                reference=arguments.reference_python,
                 **common,
             )
     write_report(result, arguments.out, _summaries(arguments))

@@ -29,13 +29,11 @@ def noise_floor(side: str, result: ParityResult, itself: ParityResult) -> NoiseF
     """
     return NoiseFloor(
         side,
-        losses=tuple(_beside(result.losses, itself.losses, lambda point: point.step, _difference)),
-        metrics=tuple(_beside(result.metrics, itself.metrics, _metric, _difference)),
-        variables=tuple(
-            _beside(result.variables, itself.variables, lambda value: value.name, lambda value: value.max_abs_diff)
-        ),
+        losses=tuple(beside(result.losses, itself.losses, lambda point: point.step, _difference)),
+        metrics=tuple(beside(result.metrics, itself.metrics, metric_key, _difference)),
+        variables=tuple(beside(result.variables, itself.variables, lambda value: value.name, lambda value: value.max_abs_diff)),
         predictions=tuple(
-            _beside(
+            beside(
                 result.predictions, itself.predictions, lambda group: (group.call, group.name), lambda group: group.max_abs_diff
             )
         ),
@@ -52,7 +50,7 @@ def between_runs(result: ParityResult, again: ParityResult) -> ParityResult:
     Returns:
         The losses and metrics of both runs; variables are compared with the other side only, so there are none.
     """
-    losses, metrics = dict(_placed(again.losses, lambda point: point.step)), dict(_placed(again.metrics, _metric))
+    losses, metrics = dict(placed(again.losses, lambda point: point.step)), dict(placed(again.metrics, metric_key))
     return ParityResult(
         result.command,
         result.mode,
@@ -60,12 +58,12 @@ def between_runs(result: ParityResult, again: ParityResult) -> ParityResult:
         result.thresholds,
         losses=tuple(
             LossPoint(point.step, point.modern, losses[place].modern)
-            for place, point in _placed(result.losses, lambda point: point.step)
+            for place, point in placed(result.losses, lambda point: point.step)
             if place in losses
         ),
         metrics=tuple(
             MetricPair(pair.evaluation, pair.step, pair.metric, pair.modern, metrics[place].modern)
-            for place, pair in _placed(result.metrics, _metric)
+            for place, pair in placed(result.metrics, metric_key)
             if place in metrics
         ),
     )
@@ -84,7 +82,8 @@ def describe(noise: NoiseFloor) -> str:
     return f"Two runs of the {noise.side} side differ by up to {spelled}. This does not decide the verdict."
 
 
-def _metric(pair: MetricPair) -> Hashable:
+def metric_key(pair: MetricPair) -> Hashable:
+    """Returns what tells a metric from others."""
     return pair.evaluation, pair.step, pair.metric
 
 
@@ -92,15 +91,22 @@ def _difference(pair: LossPoint | MetricPair) -> float:
     return 0.0 if math.isnan(pair.legacy) and math.isnan(pair.modern) else abs_diff(pair.legacy, pair.modern)
 
 
-def _beside(
+def beside(
     items: Sequence[Item], others: Sequence[Item], key: Callable[[Item], Hashable], value: Callable[[Item], float | None]
 ) -> Iterator[float | None]:
-    """Yields for each item the value of its counterpart, or None."""
-    found = dict(_placed(others, key))
-    return (value(found[place]) if place in found else None for place, _ in _placed(items, key))
+    """Yields for each item the value of its counterpart, or None.
+
+    Args:
+        items: Items of a result.
+        others: Items of another result.
+        key: Function of an item that tells which are counterparts; of several with the same key, by their order.
+        value: Function of a counterpart.
+    """
+    found = dict(placed(others, key))
+    return (value(found[place]) if place in found else None for place, _ in placed(items, key))
 
 
-def _placed(items: Iterable[Item], key: Callable[[Item], Hashable]) -> Iterator[tuple[Hashable, Item]]:
+def placed(items: Iterable[Item], key: Callable[[Item], Hashable]) -> Iterator[tuple[Hashable, Item]]:
     """Yields each item with its key and its number among those of the same key."""
     seen: Counter[Hashable] = Counter()
     for item in items:

@@ -131,6 +131,22 @@ class MetricEquivalence:
 
 
 @dataclasses.dataclass(frozen=True)
+class ReferenceValues:
+    """The values of the script's original TensorFlow 1, beside those of the result in their order.
+
+    ``losses`` and ``metrics`` are values, ``variables`` and ``predictions`` the larger of both sides' largest absolute differences from
+    the reference; None where the reference has no counterpart. ``tensorflow`` and ``python`` are its versions.
+    """
+
+    tensorflow: str
+    python: str
+    losses: tuple[float | None, ...] = ()
+    metrics: tuple[float | None, ...] = ()
+    variables: tuple[float | None, ...] = ()
+    predictions: tuple[float | None, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class NoiseFloor:
     """The absolute differences between two runs of one side, beside the values of the result in their order.
 
@@ -161,7 +177,7 @@ class ParityResult:
     ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
     are those named ``modern``. ``noise`` is there if a side ran twice, ``equivalence``
-    if both sides trained freely with several seeds.
+    if both sides trained freely with several seeds, ``reference`` if the original TensorFlow 1 was recorded.
     """
 
     command: tuple[str, ...]
@@ -179,6 +195,7 @@ class ParityResult:
     predictions: tuple[PredictionGroup, ...] = ()
     noise: NoiseFloor | None = None
     equivalence: tuple[MetricEquivalence, ...] = ()
+    reference: ReferenceValues | None = None
 
     @property
     def sides(self) -> tuple[str, str]:

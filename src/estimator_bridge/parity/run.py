@@ -24,12 +24,14 @@ from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.reference import check_reference, with_reference
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
 SIDES = ("legacy", "modern")
+REFERENCE = "reference"  # the script on its original TensorFlow 1
 AGAIN = "again"  # the second run of a side, for its noise
 Watch = Callable[[str, dict[str, Any]], None]
 
@@ -85,6 +87,7 @@ def compare(
     steps: int | None = None,
     recordings: Recordings | None = None,
     noise: bool = False,
+    reference: str = "",
     watch: Watch = lambda side, event: None,
 ) -> ParityResult:
     """Runs a script on both paths and compares what they did.
@@ -97,6 +100,8 @@ def compare(
         steps: Number of training steps after which each side ends the script; None to run it to its end.
         recordings: Folder in which both sides record; by default a temporary one.
         noise: True to run the modern side twice, and to tell what its two runs differ by.
+        reference: Python interpreter with the script's original TensorFlow 1, which is recorded in place of the legacy side; empty
+            for none.
         watch: Function of (side, event) that shows progress.
 
     Returns:
@@ -110,10 +115,14 @@ def compare(
         'equal'
     """
     script.check()
+    if reference:
+        check_reference(reference)
+    recorded = REFERENCE if reference else "legacy"
     with (recordings or Recordings()).folder() as folder:
         orders, seconds = {}, {}
-        for side in SIDES:
-            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps)
+        for side in (REFERENCE, *SIDES) if reference else SIDES:
+            python = reference if side == REFERENCE else ""
+            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
             seconds[side] = run_side(orders[side], watch)
             for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
@@ -121,17 +130,20 @@ def compare(
             orders[AGAIN] = _run_again(dataclasses.replace(orders["modern"], steps=steps), seconds, watch)
         from estimator_bridge.parity.judge import judge
 
+        traces = {side: order.trace(side) for side, order in orders.items()}
         judged = functools.partial(
             judge,
             command=(str(script), *script.args),
             replaying=replaying,
             replicas=replicas,
             thresholds=thresholds or Thresholds(),
+            recorded=traces[recorded],
         )
-        traces = {side: order.trace(side) for side, order in orders.items()}
         result = judged(traces["legacy"], traces["modern"])
         if noise:
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
+        if reference:
+            result = with_reference(result, judged, traces)
     return dataclasses.replace(result, seconds=seconds, environment=environment())
 
 
@@ -201,6 +213,11 @@ def _with_noise(side: str, result: ParityResult, itself: ParityResult) -> Parity
 
 def side_command(order: Order) -> list[str]:
     """Returns the command line of the process that runs one side."""
+    if order.python:
+        recorder = Path(__file__).parent / "recording" / "reference_recorder.py"
+        script = {"target": order.script.target, "args": order.script.args, "is_module": order.script.is_module}
+        place = {"folder": str(Path(order.folder) / order.side), "steps": order.steps}
+        return [order.python, str(recorder), json.dumps({**script, **place})]
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
@@ -217,7 +234,7 @@ def run_side(order: Order, watch: Watch) -> float:
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.trace(order.side)
-    is_recording = order.side == "legacy" and order.seed is None
+    is_recording = order.side == "legacy" == order.recorded and order.seed is None
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),

@@ -38,6 +38,8 @@ class Order:
 
     Attributes:
         steps: Number of training steps after which the side ends its script; None for no limit.
+        recorded: Name of the side whose recording the other ones get.
+        python: Interpreter of the reference, which runs nothing of this package; empty for the other sides.
         seed: Seed of a side that trains freely; None for a side that records or is given a recording.
     """
 
@@ -49,6 +51,8 @@ class Order:
     plan: RewritePlan | None = None
     steps: int | None = None
     seed: int | None = None
+    recorded: str = "legacy"
+    python: str = ""
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace."""
@@ -116,12 +120,14 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
         return ReferenceEngine(trace, limit, order.plan, moved)
     signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
-        from estimator_bridge.parity.recording.legacy_side import RecordingEngine
+        from estimator_bridge.parity.recording.legacy_side import FollowingEngine, RecordingEngine
 
+        if order.recorded != "legacy":
+            return FollowingEngine(trace, limit, order.trace(order.recorded), moved)
         return RecordingEngine(trace, limit, order.replaying, moved)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, limit, order.trace("legacy"), order.replaying, order.replicas, moved)
+    return ReplayingEngine(trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved)
 
 
 def _free_engine(order: Order, trace: Trace, limit: StepLimit, moved: Callable[[str], str]) -> Engine:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jinja2
@@ -35,7 +35,7 @@ def render_html(result: ParityResult) -> str:
         >>> page.startswith("<!doctype html>"), "Equal" in page
         (True, True)
     """
-    totals, final, noise = summary.summarize(result), summary.final_metrics(result.metrics), summary.spell_noise(result)
+    totals, final, beside = summary.summarize(result), summary.final_metrics(result.metrics), _beside(result)
     # The evaluations before the last one, newest first: of too many, the oldest are left out.
     known = set(map(id, final))
     earlier = [pair for pair in reversed(result.metrics) if id(pair) not in known]
@@ -51,7 +51,7 @@ def render_html(result: ParityResult) -> str:
         marker=parting(result) if result.losses else None,
         readouts=list(_readouts(result)),
         steps=[
-            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds), noise(point))
+            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds), *beside(point))
             for point, reason in summary.representative_steps(result)
         ],
         metrics=_metric_rows(final, result),
@@ -108,15 +108,21 @@ def _ratio(total: int, outside: int, noun: str) -> tuple[str, str, bool]:
     return f"{total - outside:,} / {total:,}", f"{noun} within the thresholds", outside > 0
 
 
+def _beside(result: ParityResult) -> Callable[[object], tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Returns a function that spells the noise and the reference's value beside a loss or metric."""
+    noise, reference = summary.spell_noise(result), summary.spell_reference(result)
+    return lambda item: (noise(item), reference(item))
+
+
 def _metric_rows(
     pairs: list[MetricPair], result: ParityResult
-) -> list[tuple[tuple[str, ...], summary.SpelledPair, tuple[str, ...]]]:
-    noise = summary.spell_noise(result)
+) -> list[tuple[tuple[str, ...], summary.SpelledPair, tuple[str, ...], tuple[str, ...]]]:
+    beside = _beside(result)
     return [
         (
             (spelling.shorten(pair.evaluation, 200) or "eval", f"{pair.step:,}", spelling.shorten(pair.metric, 200)),
             summary.spell_pair(pair, result.thresholds),
-            noise(pair),
+            *beside(pair),
         )
         for pair in pairs[:MOST_METRICS]
     ]

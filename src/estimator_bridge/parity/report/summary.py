@@ -205,6 +205,35 @@ def spell_noise(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
     return lambda item: (spelling.difference(found.get(id(item))),)
 
 
+def spell_reference(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
+    """Returns a function of a loss or metric that spells the reference's value, and of a variable its largest difference from it.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        A function that returns one string, or none without a reference.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, ReferenceValues, Thresholds
+        >>> values = ReferenceValues("1.15.5", "3.7.16", (2.25,))
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.5),), reference=values)
+        >>> spell_reference(run)(run.losses[0])
+        ('2.25',)
+    """
+    reference = result.reference
+    if reference is None:
+        return lambda item: ()
+    found: dict[int, str] = {}
+    for name, spell in (("losses", _spell_value), ("metrics", _spell_value), ("variables", spelling.difference)):
+        found |= {id(item): spell(value) for item, value in zip(getattr(result, name), getattr(reference, name), strict=False)}
+    return lambda item: (found.get(id(item), "-"),)
+
+
+def _spell_value(value: float | None) -> str:
+    return "-" if value is None else spelling.number(value)
+
+
 def headline(result: ParityResult) -> str:
     """Returns the sentence that goes with the verdict.
 
@@ -223,6 +252,8 @@ def headline(result: ParityResult) -> str:
     """
     if result.verdict == "equal":
         old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
+        if result.reference:
+            return f"Both paths train as TensorFlow {result.reference.tensorflow} does."
         return f"The {new} trains as the {old} does."
     if result.mode == "seeds" and result.equivalence:
         return _seeds_headline(result)

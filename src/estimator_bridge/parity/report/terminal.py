@@ -28,6 +28,8 @@ NUMBERS = {
     "noise",
     "difference",
     "margin",
+    "reference",
+    "to reference",
 }  # columns
 OUTSIDE = Text("outside", style="red")
 
@@ -65,6 +67,8 @@ class _Writer:
     def __init__(self, console: Console, result: ParityResult) -> None:
         self.console = console
         self.noise = summary.spell_noise(result)
+        self.reference = summary.spell_reference(result)
+        self.reference_column = ("reference",) if result.reference else ()
         self.noise_column = ("noise",) if result.noise else ()
 
     def verdict(self, result: ParityResult) -> None:
@@ -102,9 +106,15 @@ class _Writer:
         self.heading("Loss", f"{inside}; {worst}")
         chosen = summary.representative_steps(result)
         self.table(
-            ("step", *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""),
+            ("step", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""),
             (
-                (f"{point.step:,}", *summary.spell_pair(point, result.thresholds)[:4], *self.noise(point), reason)
+                (
+                    f"{point.step:,}",
+                    *self.reference(point),
+                    *summary.spell_pair(point, result.thresholds)[:4],
+                    *self.noise(point),
+                    reason,
+                )
                 for point, reason in chosen
             ),
         )
@@ -119,8 +129,8 @@ class _Writer:
         for pair in pairs[:MOST_METRICS]:
             *values, outside = summary.spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
-            rows.append((self.name(name), *values, *self.noise(pair), OUTSIDE if outside else ""))
-        self.table(("metric", *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""), rows)
+            rows.append((self.name(name), *self.reference(pair), *values, *self.noise(pair), OUTSIDE if outside else ""))
+        self.table(("metric", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
     def variables(self, result: ParityResult) -> None:
@@ -136,8 +146,11 @@ class _Writer:
             outside = summary.variable_state(variable, result.thresholds) == "outside"
             remark = OUTSIDE if outside else self.plain(spelling.shorten(variable.note, 60))
             shape, value = spelling.shape(variable.shape), spelling.difference(variable.max_abs_diff)
-            rows.append((self.name(variable.name), shape, value, *self.noise(variable), remark))
-        self.table(("variable", "shape", "max abs_diff", *self.noise_column, ""), rows)
+            rows.append((self.name(variable.name), shape, value, *self.reference(variable), *self.noise(variable), remark))
+        self.table(
+            ("variable", "shape", "max abs_diff", *(("to reference",) if result.reference else ()), *self.noise_column, ""),
+            rows,
+        )
         self.more(len(ordered) - MOST_VARIABLES, "variable")
 
     def notes(self, result: ParityResult) -> None:
