@@ -24,7 +24,7 @@ from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.reference import check_reference, with_reference
+from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
 from estimator_bridge.parity.side import Order
@@ -214,7 +214,7 @@ def _with_noise(side: str, result: ParityResult, itself: ParityResult) -> Parity
 def side_command(order: Order) -> list[str]:
     """Returns the command line of the process that runs one side."""
     if order.python:
-        recorder = Path(__file__).parent / "recording" / "reference_recorder.py"
+        recorder = Path(__file__).parent / "reference" / "recorder.py"
         script = {"target": order.script.target, "args": order.script.args, "is_module": order.script.is_module}
         place = {"folder": str(Path(order.folder) / order.side), "steps": order.steps}
         return [order.python, str(recorder), json.dumps({**script, **place})]

@@ -1,4 +1,4 @@
-"""What a recorded side gives to a side that follows it: batches, and initial values."""
+"""Gives a side that follows a recorded one its batches and initial values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def install_start(recorded: Trace, estimator: Any, name: str, moment: str) -> No
         recorded: Trace of the recorded side.
         estimator: Estimator that is trained.
         name: Name of the call.
-        moment: Which values: "initial", or "start" for a free run.
+        moment: Name of the values: "initial", or "start" for a free run.
     """
     initial = recorded.values(name, moment)
     if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):

@@ -7,10 +7,10 @@ import shutil
 import sys
 from pathlib import Path
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "reference"
+GOLDEN = Path(__file__).parents[2] / "golden" / "reference"
 
 recorder, order = sys.argv[1:]
-assert Path(recorder).name == "reference_recorder.py"
+assert Path(recorder).name == "recorder.py"
 folder = Path(json.loads(order)["folder"])
 shutil.copytree(GOLDEN, folder)
 events = folder / "events.jsonl"

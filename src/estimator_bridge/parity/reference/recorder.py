@@ -1,7 +1,7 @@
-"""Records a script on its original TensorFlow 1.12 to 1.15: ``PYTHON reference_recorder.py JSON``.
+"""Records a script on its original TensorFlow 1.12 to 1.15: ``PYTHON recorder.py JSON``.
 
 This file runs by another interpreter, from Python 3.6 on, and imports nothing but the standard library, NumPy and that TensorFlow. It
-writes the trace that ``trace.py`` describes, in the same format as the legacy side does.
+writes the trace that ``recording/trace.py`` describes, in the same format as the legacy side does.
 """
 
 import atexit

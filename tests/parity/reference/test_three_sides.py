@@ -23,8 +23,8 @@ from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
 HERE = Path(__file__).parent
-RECORDER = Path(run.__file__).parent / "recording" / "reference_recorder.py"
-JOB = str(HERE.parent / "data" / "small_job.py")
+RECORDER = Path(run.__file__).parent / "reference" / "recorder.py"
+JOB = str(HERE.parents[1] / "data" / "small_job.py")
 Compare = Callable[..., ParityResult]
 
 
