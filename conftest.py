@@ -10,6 +10,9 @@ collect_ignore = ["legacy", "modern", "compat", "hatch_build.py", "docs", "examp
 # These load TensorFlow's Keras, which legacy.install() has to settle first: tests/legacy/contrib/test_examples.py runs theirs.
 collect_ignore.append("src/estimator_bridge/legacy/contrib")
 
+# For the interpreter of TensorFlow 1 alone.
+collect_ignore.append("src/estimator_bridge/parity/reference/recorder.py")
+
 # On TensorFlow 2.15 nothing is restored: the examples in those modules' docstrings show what only later versions need.
 if importlib.metadata.version("tensorflow").startswith("2.15."):
     collect_ignore.append("src/estimator_bridge/legacy/restored")

@@ -99,8 +99,9 @@ def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
     (tmp_path / "train.py").touch()
     monkeypatch.setattr("signal.signal", lambda *arguments: None)  # the handler is for a process of its own
     under_way: list[str] = []
-    monkeypatch.setattr(run, "_run_side", run_failing(error, lambda: under_way.append(failed_report(old_report))))
-    command = ["compare", "--format", "json", "--out", str(old_report), str(tmp_path / "train.py"), "--steps=3"]
+    monkeypatch.setattr(run, "run_side", run_failing(error, lambda: under_way.append(failed_report(old_report))))
+    outputs = ["--out", str(old_report), "--junit", str(tmp_path / "parity.xml")]
+    command = ["compare", "--format", "json", *outputs, str(tmp_path / "train.py"), "--steps=3"]
 
     if isinstance(error, (BridgeError, KeyboardInterrupt)):
         assert main.main(command) == (2 if isinstance(error, BridgeError) else 130)
@@ -110,6 +111,7 @@ def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
 
     assert under_way == ["The comparison has not ended."], "what is left where the process is killed"
     assert reason in failed_report(old_report)
+    assert "<error " in (tmp_path / "parity.xml").read_text()
     printed = capsys.readouterr().out
     assert printed == (old_report / "report.json").read_text()
     assert json.loads(printed)["command"] == [str(tmp_path / "train.py"), "--steps=3"]
@@ -127,6 +129,29 @@ def test_an_old_report_does_not_outlive_its_script(
     assert main.main(["compare", "--format", "json", "train.py"]) == 2
     assert json.loads(capsys.readouterr().out)["verdict"] == "not comparable"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.html", "report"]
+
+
+def test_summaries_are_written_beside_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    monkeypatch.setattr(run, "compare", lambda *script, **options: ParityResult((), "replay", "equal", Thresholds()))
+
+    assert main.main(["compare", "--junit", "parity.xml", "--markdown", "ci/parity.md", "train.py"]) == 0
+
+    assert 'errors="0"' in (tmp_path / "parity.xml").read_text()
+    assert "**EQUAL**" in (tmp_path / "ci" / "parity.md").read_text()
+
+
+@pytest.mark.parametrize("markdown", ["parity.xml", "parity-report/report.html"])
+def test_two_outputs_of_one_path_are_refused(
+    markdown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["compare", "--junit", "parity.xml", "--markdown", markdown, "train.py"]) == 2
+    assert "Two outputs have the same path." in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
 def test_reports_of_others_stay_and_the_script_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

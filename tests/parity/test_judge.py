@@ -161,7 +161,9 @@ def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: 
     for trace, values in ((pair.legacy, legacy), (pair.modern, modern)):
         np.savez(trace.predictions("predict-0"), **{"key:scores": np.array(values)})
         trace.write("predicted", call="predict-0")
-    assert found(pair.judge()) == ([] if equal else [("prediction", None)])
+    result = pair.judge()
+    assert found(result) == ([] if equal else [("prediction", None)])
+    assert [(group.call, group.name, group.is_equal) for group in result.predictions] == [("predict-0", "scores", equal)]
 
 
 @pytest.mark.parametrize(("modern", "equal"), [(b"c", True), (b"d", False)])

@@ -128,6 +128,7 @@ _REASONS: dict[str, dict[str, str]] = {
     "tf_keras.*.training.Model": {
         "__init__ compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },
+    "keras.src.*.Model": {"evaluate": "records the final metrics of a rewrite that trains freely"},
     "tf_keras.*.optimizer*.*Optimizer*": {"__init__": "knows the optimizers of a rewrite's own loop"},
     "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": {"__iter__": "a rewrite's own loop gets the batches of the old script"},

@@ -119,6 +119,7 @@ def test_this_tensorflow_has_each_name(row: PatchedNames) -> None:
 
 def _owners(row: PatchedNames) -> Iterator[object]:
     """The owners that a path means; for a pattern, those by which the code finds them."""
+    import keras
     import tensorflow as tf
     import tf_keras
 
@@ -130,6 +131,7 @@ def _owners(row: PatchedNames) -> Iterator[object]:
         "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
         "tf_keras.*.training.Model": (tf_keras.Model,),
+        "keras.src.*.Model": (keras.Model,),
         "tf_keras.*.optimizer*.*Optimizer*": (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer),
     }
     if "*" in row.owner:

@@ -12,12 +12,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from estimator_bridge.cli.script_arguments import DIRECTORY, add_format, add_options, add_script, number, script_of
+from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
+    from estimator_bridge.parity.report.write import Summaries
     from estimator_bridge.parity.rewrite.plan import RewritePlan
+    from estimator_bridge.parity.run import Recordings
     from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
@@ -26,6 +28,9 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  estimator-bridge compare --reference-python old/bin/python train.py
+  estimator-bridge compare --seeds 5 --margin 0.02 train.py
+  estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
     estimator-bridge compare --map pairs.txt --new-args '--epochs 2' train.py keras_train.py --train_steps=500
@@ -34,6 +39,7 @@ _EPILOG = """examples:
     estimator-bridge compare --requests requests.tfrecord export/1700000000 keras_export
 
 exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could not be compared; the report then says why.
+With --seeds: 0 equivalent, 1 not equivalent, 2 not decided.
 The script's model_dir is only read: both paths write to a temporary folder.
 """
 
@@ -54,6 +60,12 @@ def add_parser(verbs: Any) -> None:
         help="folder to write report.html and report.json to (default: %(default)s)",
     )
     out.complete = DIRECTORY
+    for flag, content in (
+        ("--junit", "JUnit XML, with a test case for each part"),
+        ("--markdown", "a short table in Markdown"),
+    ):
+        summary = parser.add_argument(flag, type=Path, metavar="FILE", help=f"also write the result as {content}")
+        summary.complete = FILE
     parser.add_argument(
         "--free-run",
         action="store_true",
@@ -71,6 +83,17 @@ def add_parser(verbs: Any) -> None:
         help="folder for the recorded batches and values (default: the temporary folder)",
     )
     record_dir.complete = DIRECTORY
+    original = (
+        "interpreter of the script's original TensorFlow 1.12 to 1.15, which is recorded; both paths are compared with it"
+    )
+    parser.add_argument("--reference-python", default="", metavar="PYTHON", help=original)
+    few = number(int, "a whole number of 3 or more", 3)
+    by_seeds = "train both sides freely with S seeds, and test whether their final metrics are equivalent, instead of each step"
+    parser.add_argument("--seeds", type=few, metavar="S", help=by_seeds)
+    margin = "with --seeds: largest difference that counts as equivalent, as a share of the old metric (default: 0.01)"
+    parser.add_argument("--margin", type=number(float, "a number of 0 or more"), metavar="M", help=margin)
+    again = "run the modern side, or the rewrite, once more, and tell beside each difference what its two runs differ by"
+    parser.add_argument("--noise", action="store_true", help=again)
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
@@ -146,10 +169,9 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
                 fix="Name the rewrite directly after the old script.",
             )
         return script, None
-    if arguments.free_run or arguments.replicas != 1 or arguments.steps is not None:
-        raise BridgeError(
-            "--free-run, --replicas and --steps are for one script on two paths, not for a rewrite.", fix="Leave them out."
-        )
+    named = [flag for flag, value in _one_script_options(arguments) if value]
+    if named:
+        raise BridgeError(f"{named[0]} is for one script on two paths, not for a rewrite.", fix=f"Leave out {named[0]}.")
     new, *rest = script.args
     own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()
@@ -162,6 +184,15 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
         arguments.adapt,
     )
     return dataclasses.replace(script, args=tuple(rest)), plan
+
+
+def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
+    return [
+        ("--free-run", arguments.free_run),
+        ("--replicas", arguments.replicas != 1),
+        ("--steps", arguments.steps),
+        ("--reference-python", arguments.reference_python),
+    ]
 
 
 def _rewrite_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
@@ -188,6 +219,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.requests is not None:
         return _execute_exports(arguments)
     script, plan = _plan(script_of(arguments), arguments)
+    _check_together(script, arguments)
+    _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, arguments)
     except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
@@ -197,31 +230,91 @@ def execute(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
+def _check_together(script: Script, arguments: argparse.Namespace) -> None:
+    """Refuses options that mean nothing together."""
+    chosen = (
+        *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
+        ("--reference-python", arguments.reference_python),
+        *((flag, value) for flag, value in _rewrite_options(arguments) if flag != "--new-args"),
+    )
+    named = [flag for flag, value in chosen if value]
+    if arguments.seeds is not None and named:
+        raise BridgeError(
+            f"{named[0]} is for a comparison step by step, and --seeds compares final metrics.",
+            fix=f"Leave out {named[0]} or --seeds.",
+        )
+    if arguments.reference_python and (arguments.free_run or script.python2):
+        raise BridgeError("--reference-python replays what the reference recorded.", fix="Leave out --free-run and --py2.")
+    if arguments.seeds is None and arguments.margin is not None:
+        raise BridgeError("--margin is for --seeds.", fix="Add --seeds S, or give thresholds by --rel-diff and --abs-diff.")
+
+
 def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
-    from estimator_bridge.parity.run import Recordings, compare, compare_rewrite
+    from estimator_bridge.parity.run import AGAIN, REFERENCE, Recordings, compare, compare_rewrite
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
-    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out)
+    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
-    with progress_display(("legacy", "modern") if plan is None else ("legacy", "new", "free")) as watch:
+    if arguments.seeds is not None:
+        result = _compare_seeds(script, plan, arguments, recordings)
+        write_report(result, arguments.out, _summaries(arguments))
+        return result
+    sides = (
+        *([REFERENCE] if arguments.reference_python else []),
+        *(("legacy", "modern") if plan is None else ("legacy", "new", "free")),
+        *([AGAIN] if arguments.noise else []),
+    )
+    with progress_display(sides) as watch:
+        common: dict[str, Any] = {"thresholds": thresholds, "recordings": recordings, "noise": arguments.noise, "watch": watch}
         if plan is not None:
-            result = compare_rewrite(script, plan, thresholds=thresholds, recordings=recordings, watch=watch)
+            result = compare_rewrite(script, plan, **common)
         else:
             result = compare(
                 script,
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
-                thresholds=thresholds,
                 steps=arguments.steps,
-                recordings=recordings,
-                watch=watch,
+                reference=arguments.reference_python,
+                **common,
             )
-    write_report(result, arguments.out)
+    write_report(result, arguments.out, _summaries(arguments))
     return result
+
+
+def _compare_seeds(
+    script: Script, plan: RewritePlan | None, arguments: argparse.Namespace, recordings: Recordings
+) -> ParityResult:
+    from estimator_bridge.parity.progress import progress_display
+    from estimator_bridge.parity.seeds import MARGIN, compare_seeds
+
+    with progress_display(("legacy", "new" if plan else "modern")) as watch:
+        return compare_seeds(
+            script,
+            plan,
+            seeds=arguments.seeds,
+            margin=MARGIN if arguments.margin is None else arguments.margin,
+            replicas=arguments.replicas,
+            recordings=recordings,
+            watch=watch,
+        )
+
+
+def _summaries(arguments: argparse.Namespace) -> Summaries:
+    """Returns the files beside the report."""
+    from estimator_bridge.parity.report.write import HTML_NAME, JSON_NAME, Summaries
+
+    named = [path.absolute() for path in (arguments.junit, arguments.markdown) if path is not None]
+    if len({*named, *((arguments.out / name).absolute() for name in (HTML_NAME, JSON_NAME))}) < len(named) + 2:
+        raise BridgeError(
+            "Two outputs have the same path.",
+            received=", ".join(map(str, named)),
+            fix="Name other paths for --junit and --markdown.",
+        )
+    return Summaries(arguments.junit, arguments.markdown)
 
 
 def _thresholds(arguments: argparse.Namespace) -> Thresholds:
@@ -234,7 +327,7 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
 
     return ParityResult(
         (str(script), *script.args),
-        "free-run" if arguments.free_run else "replay",
+        "seeds" if arguments.seeds is not None else "free-run" if arguments.free_run else "replay",
         "not comparable",
         _thresholds(arguments),
         findings=(ParityFinding("calls", reason),),
@@ -254,7 +347,7 @@ def _report_failure(result: ParityResult, arguments: argparse.Namespace) -> None
     from estimator_bridge.parity.report.write import replace_report
 
     with contextlib.suppress(BridgeError):  # the failure itself is the one to show
-        replace_report(result, arguments.out)
+        replace_report(result, arguments.out, _summaries(arguments))
     if arguments.format == "json":
         _print(result, arguments)
 

@@ -10,15 +10,32 @@ from rich.filesize import decimal
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff, Verdict
-from estimator_bridge.parity.values import compare_values, first_updates, initial_values
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricPair,
+    ParityFinding,
+    ParityResult,
+    PredictionGroup,
+    Thresholds,
+    VariableDiff,
+    Verdict,
+)
+from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 SIDES = ("legacy", "modern")
 _Events = Sequence[dict[str, Any]]
 
 
 def judge(
-    legacy: Trace, modern: Trace, *, command: tuple[str, ...], replaying: bool, replicas: int, thresholds: Thresholds
+    legacy: Trace,
+    modern: Trace,
+    *,
+    command: tuple[str, ...],
+    replaying: bool,
+    replicas: int,
+    thresholds: Thresholds,
+    sides: tuple[str, str] = SIDES,
+    recorded: Trace | None = None,
 ) -> ParityResult:
     """Compares two finished traces.
 
@@ -28,6 +45,8 @@ def judge(
         replaying: True if the modern side had the legacy side's batches.
         replicas: Number of replicas on the modern side.
         thresholds: Largest differences that count as equal.
+        sides: Names of the two sides, for the findings.
+        recorded: Trace of the side whose batches and values the others had; by default the legacy side's.
 
     Returns:
         The result; its verdict is "different" exactly if there are findings that neither random numbers nor batches of hooks explain.
@@ -49,14 +68,15 @@ def judge(
         for old, new in zip(olds, news, strict=False)
     )
     metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
+    predictions = tuple(_predictions(legacy, modern, thresholds))
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
-        *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new)),
-        *loss_findings(losses, thresholds),
-        *metric_findings(metrics, thresholds),
+        *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new, sides)),
+        *loss_findings(losses, thresholds, sides),
+        *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
-        *_predictions(legacy, modern, thresholds),
+        *_prediction_findings(predictions),
     ]
     unequal_noise = _unequal_noise(legacy, replicas)
     is_explained = unequal_noise or any(modern.events("unrecorded"))
@@ -70,7 +90,8 @@ def judge(
         metrics=metrics,
         variables=variables,
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
-        notes=tuple(_notes(legacy, modern, replaying, replicas, unequal_noise)),
+        notes=tuple(_notes(legacy, modern, recorded or legacy, replaying, replicas, unequal_noise)),
+        predictions=predictions,
     )
 
 
@@ -78,22 +99,24 @@ def _steps(trace: Trace, call: str) -> _Events:
     return [event for event in trace.events("step") if event["call"] == call]
 
 
-def _training(legacy: Trace, modern: Trace, call: str, old: _Events, new: _Events) -> Iterator[ParityFinding]:
+def _training(
+    legacy: Trace, modern: Trace, call: str, old: _Events, new: _Events, sides: tuple[str, str]
+) -> Iterator[ParityFinding]:
     first = old[0]["step"] if old else 0
     yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1)
-    yield from _batches(old, new)
-    yield from first_updates(legacy, modern, call, first)
+    yield from _batches(old, new, sides)
+    yield from first_updates(legacy, modern, call, first, sides)
     if len(old) != len(new):
         step = first + min(len(old), len(new))
-        yield ParityFinding("calls", f"{call}: legacy trained {len(old)} steps, modern {len(new)}.", step)
+        yield ParityFinding("calls", f"{call}: {sides[0]} trained {len(old)} steps, {sides[1]} {len(new)}.", step)
 
 
-def _batches(legacy: _Events, modern: _Events) -> Iterator[ParityFinding]:
+def _batches(legacy: _Events, modern: _Events, sides: tuple[str, str]) -> Iterator[ParityFinding]:
     different = ((old["step"], new["batch"]) for old, new in zip(legacy, modern, strict=False) if old["batch"] != new["batch"])
     for step, batch in different:
         other = next((old["step"] for old in legacy if old["batch"] == batch), None)
-        which = "one that legacy never saw" if other is None else f"the one that legacy trained on at step {other}"
-        yield ParityFinding("batch", f"The modern side trained on another batch: {which}.", step)
+        which = f"one that {sides[0]} never saw" if other is None else f"the one that {sides[0]} trained on at step {other}"
+        yield ParityFinding("batch", f"The {sides[1]} side trained on another batch: {which}.", step)
         return
 
 
@@ -182,15 +205,23 @@ def _calls(legacy: Trace, modern: Trace) -> Iterator[ParityFinding]:
         yield ParityFinding("calls", f"Only one side made these calls: {', '.join(missing)}.")
 
 
-def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
+def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[PredictionGroup]:
     for event in legacy.events("predicted"):
         call = event["call"]
         if not (legacy.predictions(call).exists() and modern.predictions(call).exists()):
             continue
         with np.load(legacy.predictions(call)) as old, np.load(modern.predictions(call)) as new:
             for key in old.files:
-                if key not in new.files or not equal_arrays(old[key], new[key], thresholds):
-                    yield ParityFinding("prediction", f"{call}: the predictions {key.removeprefix('key:')!r} differ.")
+                name, is_paired = key.removeprefix("key:"), key in new.files and old[key].shape == new[key].shape
+                is_equal = key in new.files and equal_arrays(old[key], new[key], thresholds)
+                is_float = is_paired and np.issubdtype(old[key].dtype, np.floating)
+                yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_float else None)
+
+
+def _prediction_findings(groups: Sequence[PredictionGroup]) -> Iterator[ParityFinding]:
+    for group in groups:
+        if not group.is_equal:
+            yield ParityFinding("prediction", f"{group.call}: the predictions {group.name!r} differ.")
 
 
 def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
@@ -206,16 +237,19 @@ def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
     events = list(legacy.events("random"))
     noise = [f"random numbers drawn inside {name}" for event in events for name in event["functions"]]
     for event in events:
-        if max(replicas, event["replicas"]) > 1:
+        if max(replicas, event.get("replicas", 1)) > 1:
             noise += [f"{name}, which each replica draws for itself" for name in event["in_step"]]
     return noise
 
 
-def _notes(legacy: Trace, modern: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]) -> Iterator[str]:
-    yield "Both sides start from the legacy side's initial values and seed random operations by their name."
+def _notes(
+    legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]
+) -> Iterator[str]:
+    name = recorded.folder.name
+    yield f"Both sides start from the {name} side's initial values and seed random operations by their name."
     if replaying:
-        size = decimal(sum(file.stat().st_size for file in legacy.folder.glob("batches/*")))
-        yield f"The modern side trains and evaluates on the batches that the legacy side recorded ({size})."
+        size = decimal(sum(file.stat().st_size for file in recorded.folder.glob("batches/*")))
+        yield f"The modern side trains and evaluates on the batches that the {name} side recorded ({size})."
     for event in legacy.events("limited"):
         yield f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training."
     if replicas > 1:

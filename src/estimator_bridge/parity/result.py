@@ -6,9 +6,17 @@ import dataclasses
 import math
 from typing import Any, Literal
 
-Verdict = Literal["equal", "different", "not comparable"]
+Outcome = Literal["equivalent", "not equivalent", "not decided"]
+Verdict = Literal["equal", "different", "not comparable", "equivalent", "not equivalent", "not decided"]
 Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
-EXIT_CODES: dict[Verdict, int] = {"equal": 0, "different": 1, "not comparable": 2}
+EXIT_CODES: dict[Verdict, int] = {
+    "equal": 0,
+    "different": 1,
+    "not comparable": 2,
+    "equivalent": 0,
+    "not equivalent": 1,
+    "not decided": 2,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +100,67 @@ class VariableDiff:
 
 
 @dataclasses.dataclass(frozen=True)
+class PredictionGroup:
+    """One output of one predict call; ``max_abs_diff`` is None if only one side has it, or if it has other shapes or no numbers."""
+
+    call: str
+    name: str
+    is_equal: bool
+    max_abs_diff: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricEquivalence:
+    """The final values of one metric over several seeds, and what two one-sided t-tests say about them.
+
+    ``legacy`` and ``modern`` have one value a seed. ``difference`` is the mean of modern - legacy, ``low`` and ``high`` are its
+    confidence interval, and ``margin`` is the largest difference that counts as equivalent, all in the metric's unit. ``p_value`` is
+    the larger one of the two tests.
+    """
+
+    evaluation: str
+    metric: str
+    legacy: tuple[float, ...]
+    modern: tuple[float, ...]
+    difference: float
+    low: float
+    high: float
+    margin: float
+    p_value: float
+    outcome: Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceValues:
+    """The values of the script's original TensorFlow 1, beside those of the result in their order.
+
+    ``losses`` and ``metrics`` are values, ``variables`` and ``predictions`` the larger of both sides' largest absolute differences from
+    the reference; None where the reference has no counterpart. ``tensorflow`` and ``python`` are its versions.
+    """
+
+    tensorflow: str
+    python: str
+    losses: tuple[float | None, ...] = ()
+    metrics: tuple[float | None, ...] = ()
+    variables: tuple[float | None, ...] = ()
+    predictions: tuple[float | None, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseFloor:
+    """The absolute differences between two runs of one side, beside the values of the result in their order.
+
+    A value is None if the second run has no counterpart, or if it was not compared. ``side`` is the side's name.
+    """
+
+    side: str
+    losses: tuple[float | None, ...] = ()
+    metrics: tuple[float | None, ...] = ()
+    variables: tuple[float | None, ...] = ()
+    predictions: tuple[float | None, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class ParityFinding:
     """A place where the two sides differ."""
 
@@ -104,14 +173,15 @@ class ParityFinding:
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
 
-    ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
+    ``findings`` is empty exactly if the verdict is "equal" or "equivalent"; findings are in the order of training, so the first is the cause.
     ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
-    are those named ``modern``.
+    are those named ``modern``. ``noise`` is there if a side ran twice, ``equivalence``
+    if both sides trained freely with several seeds, ``reference`` if the original TensorFlow 1 was recorded.
     """
 
     command: tuple[str, ...]
-    mode: Literal["replay", "free-run"]
+    mode: Literal["replay", "free-run", "seeds"]
     verdict: Verdict
     thresholds: Thresholds
     losses: tuple[LossPoint, ...] = ()
@@ -122,6 +192,10 @@ class ParityResult:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     new_side: Literal["modern", "new"] = "modern"
+    predictions: tuple[PredictionGroup, ...] = ()
+    noise: NoiseFloor | None = None
+    equivalence: tuple[MetricEquivalence, ...] = ()
+    reference: ReferenceValues | None = None
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -130,7 +204,7 @@ class ParityResult:
 
     @property
     def exit_code(self) -> int:
-        """The exit code: 0 equal, 1 different, 2 not comparable."""
+        """The exit code: 0 equal or equivalent, 1 different or not equivalent, 2 not comparable or not decided."""
         return EXIT_CODES[self.verdict]
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,13 +22,17 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
 SIDES = ("legacy", "modern")
+REFERENCE = "reference"  # the script on its original TensorFlow 1
+AGAIN = "again"  # the second run of a side, for its noise
 Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
@@ -82,6 +86,8 @@ def compare(
     thresholds: Thresholds | None = None,
     steps: int | None = None,
     recordings: Recordings | None = None,
+    noise: bool = False,
+    reference: str = "",
     watch: Watch = lambda side, event: None,
 ) -> ParityResult:
     """Runs a script on both paths and compares what they did.
@@ -93,6 +99,9 @@ def compare(
         thresholds: Largest differences that count as equal.
         steps: Number of training steps after which each side ends the script; None to run it to its end.
         recordings: Folder in which both sides record; by default a temporary one.
+        noise: True to run the modern side twice, and to tell what its two runs differ by.
+        reference: Python interpreter with the script's original TensorFlow 1, which is recorded in place of the legacy side; empty
+            for none.
         watch: Function of (side, event) that shows progress.
 
     Returns:
@@ -106,22 +115,35 @@ def compare(
         'equal'
     """
     script.check()
+    if reference:
+        check_reference(reference)
+    recorded = REFERENCE if reference else "legacy"
     with (recordings or Recordings()).folder() as folder:
         orders, seconds = {}, {}
-        for side in SIDES:
-            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps)
-            seconds[side] = _run_side(orders[side], watch)
+        for side in (REFERENCE, *SIDES) if reference else SIDES:
+            python = reference if side == REFERENCE else ""
+            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
+            seconds[side] = run_side(orders[side], watch)
             for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
+        if noise:
+            orders[AGAIN] = _run_again(dataclasses.replace(orders["modern"], steps=steps), seconds, watch)
         from estimator_bridge.parity.judge import judge
 
-        result = judge(
-            *(order.trace(side) for side, order in orders.items()),
+        traces = {side: order.trace(side) for side, order in orders.items()}
+        judged = functools.partial(
+            judge,
             command=(str(script), *script.args),
             replaying=replaying,
             replicas=replicas,
             thresholds=thresholds or Thresholds(),
+            recorded=traces[recorded],
         )
+        result = judged(traces["legacy"], traces["modern"])
+        if noise:
+            result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
+        if reference:
+            result = with_reference(result, judged, traces)
     return dataclasses.replace(result, seconds=seconds, environment=environment())
 
 
@@ -131,6 +153,7 @@ def compare_rewrite(
     *,
     thresholds: Thresholds | None = None,
     recordings: Recordings | None = None,
+    noise: bool = False,
     watch: Watch = lambda side, event: None,
 ) -> ParityResult:
     """Runs an old script on the legacy path and its rewrite in tf_keras, and compares what they did.
@@ -142,6 +165,7 @@ def compare_rewrite(
         plan: Rewrite and how to compare it.
         thresholds: Largest differences that count as equal.
         recordings: Folder in which the sides record; by default a temporary one.
+        noise: True to run the rewrite with anchors twice, and to tell what these two runs differ by.
         watch: Function of (side, event) that shows progress.
 
     Returns:
@@ -157,27 +181,60 @@ def compare_rewrite(
         free = dataclasses.replace(plan, is_free=True)
         plans = {"legacy": plan, "new": plan, "free": free}
         orders = {side: Order(side, folder, script, True, 1, chosen) for side, chosen in plans.items()}
-        seconds = {side: _run_side(order, watch) for side, order in orders.items()}
+        seconds = {side: run_side(order, watch) for side, order in orders.items()}
+        if noise:
+            again = _run_again(orders["new"], seconds, watch)
         from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
-        result = judge_rewrite(
-            *(order.trace(side) for side, order in orders.items()),
-            plan=plan,
-            command=(str(script), *script.args),
-            thresholds=thresholds or Thresholds(),
+        judged = functools.partial(
+            judge_rewrite, plan=plan, command=(str(script), *script.args), thresholds=thresholds or Thresholds()
         )
+        old, new, freely = (order.trace(side) for side, order in orders.items())
+        result = judged(old, new, freely)
+        if noise:
+            result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))
     return dataclasses.replace(result, seconds=seconds, environment=environment())
+
+
+def _run_again(order: Order, seconds: dict[str, float], watch: Watch) -> Order:
+    """Runs a side once more, after it has said what this costs."""
+    sys.stderr.write(
+        f"estimator-bridge: --noise runs the {order.side} side once more; its first run took {seconds[order.side]:.0f} s.\n"
+    )
+    again = dataclasses.replace(order, side=AGAIN)
+    seconds[AGAIN] = run_side(again, watch)
+    return again
+
+
+def _with_noise(side: str, result: ParityResult, itself: ParityResult) -> ParityResult:
+    noise = noise_floor(side, result, itself)
+    return dataclasses.replace(result, noise=noise, notes=(*result.notes, describe(noise)))
 
 
 def side_command(order: Order) -> list[str]:
     """Returns the command line of the process that runs one side."""
+    if order.python:
+        recorder = Path(__file__).parent / "reference" / "recorder.py"
+        script = {"target": order.script.target, "args": order.script.args, "is_module": order.script.is_module}
+        place = {"folder": str(Path(order.folder) / order.side), "steps": order.steps}
+        return [order.python, str(recorder), json.dumps({**script, **place})]
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
-def _run_side(order: Order, watch: Watch) -> float:
+def run_side(order: Order, watch: Watch) -> float:
+    """Runs a side in a process of its own; returns its seconds.
+
+    Args:
+        order: Order for the side.
+        watch: Function of (side, event) that shows progress.
+
+    Raises:
+        BridgeError: The side cannot run its script to its end.
+    """
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.trace(order.side)
+    is_recording = order.side == "legacy" == order.recorded and order.seed is None
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),
@@ -188,14 +245,14 @@ def _run_side(order: Order, watch: Watch) -> float:
         )
         try:
             seen = 0
-            if order.side == "legacy":
+            if is_recording:
                 _end_at_interrupt(process)
             while process.poll() is None:  # the length of a training is not known, so there is no deadline
                 time.sleep(_POLL_SECONDS)
                 seen = trace.follow(seen, functools.partial(watch, order.side))
             trace.follow(seen, functools.partial(watch, order.side))
         finally:
-            if order.side == "legacy":
+            if is_recording:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             process.kill()
             process.wait()
@@ -228,7 +285,11 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
         line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
     ]
     script = order.plan.script if order.plan and order.side != "legacy" else order.script
-    start = ["python"] if script is not order.script else ["estimator-bridge", "run", "--path", order.side]
+    start = (
+        ["python"]
+        if script is not order.script
+        else ["estimator-bridge", "run", "--path", "legacy" if order.side == "legacy" else "modern"]
+    )
     command = shlex.join([*start, *str(script).split(" "), *script.args])
     return BridgeError(
         f"The {order.side} side could not run {script}: it ended with exit code {code}.",

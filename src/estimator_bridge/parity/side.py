@@ -23,7 +23,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
-from estimator_bridge.runtime.estimator_calls import Engine
+from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine
 from estimator_bridge.runtime.log_output import log_to_stderr
 from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
@@ -38,6 +38,9 @@ class Order:
 
     Attributes:
         steps: Number of training steps after which the side ends its script; None for no limit.
+        recorded: Name of the side whose recording the other ones get.
+        python: Interpreter of the reference, which runs nothing of this package; empty for the other sides.
+        seed: Seed of a side that trains freely; None for a side that records or is given a recording.
     """
 
     side: str
@@ -47,6 +50,9 @@ class Order:
     replicas: int
     plan: RewritePlan | None = None
     steps: int | None = None
+    seed: int | None = None
+    recorded: str = "legacy"
+    python: str = ""
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace."""
@@ -70,7 +76,7 @@ def main(text: str) -> int:
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
-            if order.side in {"new", "free"}:
+            if order.plan is not None and order.side != "legacy":
                 return _run_new(order, trace)
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
@@ -88,10 +94,11 @@ def read_plan(fields: dict[str, Any] | None) -> RewritePlan | None:
 
 
 def _run_new(order: Order, trace: Trace) -> int:
+    from estimator_bridge.parity.recording.free_side import prepare_keras
     from estimator_bridge.parity.rewrite.new_side import prepare
 
     assert order.plan
-    check = prepare(trace, order.trace("legacy"), order.plan)
+    check = prepare(trace, order.trace("legacy"), order.plan) if order.seed is None else prepare_keras(trace, order.seed)
     script = order.plan.script
     code = run_as_python_does(lambda: run_as_main(script))
     check()
@@ -102,21 +109,33 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
     from estimator_bridge.parity.recording import model_dirs, randomness
 
-    randomness.equalise()
+    randomness.equalise(randomness.SEED if order.seed is None else order.seed)
     moved = model_dirs.redirect(trace.folder, Path(order.folder) / "start")
     limit = StepLimit(order.steps)
+    if order.seed is not None:
+        return _free_engine(order, trace, limit, moved)
     if order.plan is not None:
         from estimator_bridge.parity.rewrite.old_side import ReferenceEngine
 
         return ReferenceEngine(trace, limit, order.plan, moved)
     signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
-        from estimator_bridge.parity.recording.legacy_side import RecordingEngine
+        from estimator_bridge.parity.recording.legacy_side import FollowingEngine, RecordingEngine
 
+        if order.recorded != "legacy":
+            return FollowingEngine(trace, limit, order.trace(order.recorded), moved)
         return RecordingEngine(trace, limit, order.replaying, moved)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, limit, order.trace("legacy"), order.replaying, order.replicas, moved)
+    return ReplayingEngine(trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved)
+
+
+def _free_engine(order: Order, trace: Trace, limit: StepLimit, moved: Callable[[str], str]) -> Engine:
+    from estimator_bridge.modern.engine import ModernEngine
+    from estimator_bridge.parity.recording.free_side import FreeEngine
+
+    engine = EstimatorEngine() if order.side == "legacy" else ModernEngine(order.replicas)
+    return FreeEngine(engine, trace, limit, moved)
 
 
 def _record_error(

@@ -64,13 +64,16 @@ def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFindin
         yield ParityFinding("initial values", f"The initial values differ: {first_three(names)}.", step)
 
 
-def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterator[ParityFinding]:
+def first_updates(
+    legacy: Trace, modern: Trace, call: str, step: int, sides: tuple[str, str] = ("legacy", "modern")
+) -> Iterator[ParityFinding]:
     """Yields one finding if the first step changes the variables differently, with the detail that says most about the cause.
 
     Args:
         legacy, modern: Traces of the two sides.
         call: Name of the training call.
         step: First step of the call.
+        sides: Names of the two sides.
     """
     compared = list(_updates(legacy, modern, call))
     outside = [(name, old, new) for name, old, new, tolerance in compared if np.max(np.abs(new - old)) > tolerance]
@@ -78,11 +81,11 @@ def first_updates(legacy: Trace, modern: Trace, call: str, step: int) -> Iterato
         return
     still = [name for name, old, new in outside if not new.any() and old.any()]
     if still:
-        yield ParityFinding("first update", f"The modern side does not update {first_three(still)}.", step)
+        yield ParityFinding("first update", f"The {sides[1]} side does not update {first_three(still)}.", step)
         return
     ratios = [f"{name} x{float(np.vdot(old, new) / np.vdot(old, old)):.4g}" for name, old, new in outside if old.any()]
     count = f"{len(outside)} of {len(compared)}"
-    message = f"The first update of {count} variables differs; modern / legacy: {first_three(ratios)}."
+    message = f"The first update of {count} variables differs; {sides[1]} / {sides[0]}: {first_three(ratios)}."
     yield ParityFinding("first update", message, step)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.report.summary import render_json
-from estimator_bridge.parity.report.write import replace_report, write_report
+from estimator_bridge.parity.report.write import Summaries, replace_report, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +85,60 @@ def test_a_report_of_the_first_versions_is_replaced(
     (tmp_path / "report.json").write_text(json.dumps(old), encoding="utf-8")
     write_report(different_run, tmp_path)
     assert json.loads(_content(tmp_path)["report.json"])["verdict"] == "different"
+
+
+@pytest.fixture
+def summaries(tmp_path: pathlib.Path) -> Summaries:
+    return Summaries(tmp_path / "ci" / "parity.xml", tmp_path / "ci" / "parity.md")
+
+
+def test_summaries_are_written_with_the_report_and_replaced(
+    tmp_path: pathlib.Path, summaries: Summaries, equal_run: ParityResult, different_run: ParityResult
+) -> None:
+    write_report(equal_run, tmp_path / "report", summaries)
+    write_report(different_run, tmp_path / "report", summaries)
+    assert sorted(_content(tmp_path / "report")) == ["report.html", "report.json"]
+    content = _content(tmp_path / "ci")
+    assert b"<failure " in content["parity.xml"]
+    assert b"**DIFFERENT**" in content["parity.md"]
+    assert sorted(content) == ["parity.md", "parity.xml"]
+
+
+def test_a_failure_replaces_a_summary_without_a_report(
+    tmp_path: pathlib.Path, summaries: Summaries, equal_run: ParityResult, different_run: ParityResult
+) -> None:
+    write_report(equal_run, tmp_path / "elsewhere", summaries)
+    replace_report(different_run, tmp_path / "report", summaries)
+    assert b"<failure " in _content(tmp_path / "ci")["parity.xml"]
+
+
+@pytest.mark.parametrize("name", ["parity.xml", "parity.md"])
+def test_a_summary_of_others_is_kept_and_nothing_is_written(
+    name: str, tmp_path: pathlib.Path, summaries: Summaries, equal_run: ParityResult
+) -> None:
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "ci" / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(BridgeError, match=f"{name} was not written by estimator-bridge"):
+        write_report(equal_run, tmp_path / "report", summaries)
+    assert _content(tmp_path / "ci") == {name: b"mine"}
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_a_fault_leaves_all_four_files_as_they_were(
+    nth: int,
+    tmp_path: pathlib.Path,
+    summaries: Summaries,
+    equal_run: ParityResult,
+    different_run: ParityResult,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_report(equal_run, tmp_path / "report", summaries)
+    before = _content(tmp_path / "ci") | _content(tmp_path / "report")
+    _inject(monkeypatch, "replace", nth, OSError(28, "No space left on device"))
+    with pytest.raises(BridgeError, match="No space left on device"):
+        write_report(different_run, tmp_path / "report", summaries)
+    assert _content(tmp_path / "ci") | _content(tmp_path / "report") == before
 
 
 FAULTS = [(where, nth) for where, calls in (("fsync", 2), ("replace", 2)) for nth in range(1, calls + 1)]

@@ -15,6 +15,7 @@ from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.ordering import order_assignments
 from estimator_bridge.parity.recording.randomness import random_functions, random_operations
+from estimator_bridge.parity.recording.replaying import install_start, with_recorded_batches
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
@@ -70,6 +71,27 @@ class RecordingEngine(TracedEngine):
         """Returns the largest number of steps of a training, if it is known."""
         known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
         return min(known, default=None)
+
+
+class FollowingEngine(RecordingEngine):
+    """Executes calls as tensorflow-estimator does, on the batches and from the values that another side recorded.
+
+    Args:
+        trace: Trace of the legacy side.
+        limit: Number of training steps after which the script ends.
+        recorded: Trace of the recorded side.
+        moved: Function of a path that returns the path in the side's folders.
+    """
+
+    def __init__(self, trace: Trace, limit: StepLimit, recorded: Trace, moved: Callable[[str], str] = str) -> None:
+        super().__init__(trace, limit, recording=False, moved=moved)
+        self._recorded = recorded
+
+    def prepare(self, estimator: Any, call: Any, name: str) -> Any:
+        """Returns the call with recorded batches and one more session hook."""
+        if isinstance(call, TrainCall):
+            install_start(self._recorded, estimator, name, "initial")
+        return super().prepare(estimator, with_recorded_batches(self._recorded, estimator, call, name), name)
 
 
 class BatchHook(tf.compat.v1.train.SessionRunHook):

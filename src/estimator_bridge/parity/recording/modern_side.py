@@ -1,37 +1,29 @@
-"""The modern side of a comparison: the same script, the legacy side's initial values, and its batches in a replay."""
+"""The modern side of a comparison: the same script, the recorded side's initial values, and its batches in a replay."""
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.graph_session import GraphSession
-from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.parity.recording.batches import replay
 from estimator_bridge.parity.recording.calls import TracedEngine
-from estimator_bridge.parity.recording.model_dirs import install_checkpoint
+from estimator_bridge.parity.recording.replaying import install_start, with_recorded_batches
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall, TrainCall
+from estimator_bridge.runtime.estimator_calls import TrainCall
 from estimator_bridge.runtime.patching import wrap
-
-_MODES = {TrainCall: "train", EvaluateCall: "eval", PredictCall: "infer"}
 
 
 class ReplayingEngine(TracedEngine):
-    """Executes calls on the modern path, from what the legacy side recorded.
+    """Executes calls on the modern path, from what another side recorded.
 
     Args:
         trace: Trace of the modern side.
         limit: Number of training steps after which the script ends.
-        legacy: Trace of the legacy side, with its initial values and batches.
-        replaying: True to use the legacy side's batches, False to use the script's own input.
+        recorded: Trace of the recorded side, with its initial values and batches.
+        replaying: True to use the recorded batches, False to use the script's own input.
         replicas: Number of devices that share each batch.
         moved: Function of a path that returns the path in the side's folders.
     """
@@ -40,7 +32,7 @@ class ReplayingEngine(TracedEngine):
         self,
         trace: Trace,
         limit: StepLimit,
-        legacy: Trace,
+        recorded: Trace,
         replaying: bool,
         replicas: int,
         moved: Callable[[str], str] = str,
@@ -48,37 +40,22 @@ class ReplayingEngine(TracedEngine):
         engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True)
         super().__init__(engine, trace, limit, moved)
         wrap(GraphSession, read_input=self._note_own_batches)
-        self._legacy = legacy
+        self._recorded = recorded
         self._replaying = replaying
         self._call = ""
 
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
-        """Returns the call with the batches that the legacy side recorded for it; a training gets its initial values, too."""
+        """Returns the call with the batches that were recorded for it; a training gets its initial values, too."""
         if isinstance(call, TrainCall):
             self._call = name
-            self._install_start(estimator)
-        path = self._legacy.batches(name)
-        if not self._replaying or not path.exists():
-            return call
-        given, config = call.input_fn, estimator.config
-        strategies = {TrainCall: config.train_distribute, EvaluateCall: config.eval_distribute}
-        strategy = strategies.get(type(call))
-        if strategy is not None:
-            given = with_context(given, 1, 0, strategy.num_replicas_in_sync)
-        return dataclasses.replace(call, input_fn=replay(path, lambda: estimator._call_input_fn(given, _MODES[type(call)])))
+            install_start(self._recorded, estimator, name, "initial" if self._replaying else "start")
+        return with_recorded_batches(self._recorded, estimator, call, name) if self._replaying else call
 
     def _note_own_batches(self, original: Callable[..., Any], session: Any, part: Any, feeds: Any) -> Any:
         """Notes that a session hook reads a batch of its own, which no recording has."""
         if part.batch and self._replaying:
             self._trace.write("unrecorded")
         return original(session, part, feeds)
-
-    def _install_start(self, estimator: Any) -> None:
-        """Gives a model_dir without a checkpoint the values from which the legacy side started."""
-        initial = self._legacy.values(self._call, "initial" if self._replaying else "start")
-        if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
-            step = int(tf.train.load_variable(initial, "global_step"))
-            install_checkpoint(initial, Path(estimator.model_dir), f"model.ckpt-{step}")
 
 
 class _Recorder(Callback):

@@ -32,17 +32,20 @@ STATEFUL_RANDOM = frozenset(
 )
 
 
-def equalise() -> None:
+def equalise(seed: int = SEED) -> None:
     """Seeds Python and NumPy, and replaces how TensorFlow derives the seed of an operation in a graph; lasts for the process.
 
     Iterations of loops run one after the other.
+
+    Args:
+        seed: Seed of Python, NumPy, and of graphs for which the script sets none.
     """
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops, random_seed
     from tensorflow.python.ops import control_flow_ops, while_v2
 
-    random.seed(SEED)
-    np.random.seed(SEED)  # the global generator is what old scripts use
+    random.seed(seed)
+    np.random.seed(seed)  # the global generator is what old scripts use
     drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 
     def get_seed(original: Callable[..., Any], op_seed: int | None) -> tuple[int | None, int | None]:
@@ -54,7 +57,7 @@ def equalise() -> None:
         counts = drawn.setdefault(graph, defaultdict(int))
         counts[scope] += 1
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
-        return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
+        return (seed if graph.seed is None else graph.seed) % 2**31, place % 2**31
 
     wrap(random_seed, get_seed=get_seed)
     wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)

@@ -2,6 +2,7 @@
 
 - ``terminal.print_report``: the compact tables.
 - ``page.render_html``: the page with its curves; ``charts`` and ``variables`` are its geometry.
+- ``junit.render_junit``, ``markdown.render_markdown``: summaries for CI jobs.
 - ``write.write_report``: both files in a folder, whole or not at all; ``write.replace_report``: only over a report.
 - ``summary``: the content of all three, and the JSON; ``spelling``: its spelling.
 

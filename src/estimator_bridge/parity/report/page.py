@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jinja2
@@ -35,7 +35,7 @@ def render_html(result: ParityResult) -> str:
         >>> page.startswith("<!doctype html>"), "Equal" in page
         (True, True)
     """
-    totals, final = summary.summarize(result), summary.final_metrics(result.metrics)
+    totals, final, beside = summary.summarize(result), summary.final_metrics(result.metrics), _beside(result)
     # The evaluations before the last one, newest first: of too many, the oldest are left out.
     known = set(map(id, final))
     earlier = [pair for pair in reversed(result.metrics) if id(pair) not in known]
@@ -44,13 +44,14 @@ def render_html(result: ParityResult) -> str:
         headline=summary.headline(result),
         command=spelling.shorten(shlex.join(result.command), MESSAGE_LENGTH),
         findings=result.findings[:MOST_FINDINGS],
-        tiles=list(_tiles(totals)),
+        tiles=list(_tiles(totals) if result.mode != "seeds" else _seed_tiles(result)),
+        equivalence=[summary.spell_equivalence(test) for test in result.equivalence[:MOST_METRICS]],
         charts=[loss_chart(result), difference_chart(result)] if result.losses else [],
         step_ticks=step_ticks(result) if result.losses else (),
         marker=parting(result) if result.losses else None,
         readouts=list(_readouts(result)),
         steps=[
-            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds))
+            ((f"{point.step:,}", reason), summary.spell_pair(point, result.thresholds), *beside(point))
             for point, reason in summary.representative_steps(result)
         ],
         metrics=_metric_rows(final, result),
@@ -93,17 +94,35 @@ def _tiles(totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
     yield _ratio(totals.num_variables, totals.num_variables_outside + totals.num_variables_one_sided, "variables")
 
 
+def _seed_tiles(result: ParityResult) -> Iterator[tuple[str, str, bool]]:
+    """Yields the tiles of a comparison by final metrics."""
+    tests = result.equivalence
+    equivalent = sum(test.outcome == "equivalent" for test in tests)
+    yield f"{len(tests[0].legacy) if tests else 0}", "seeds", False
+    yield f"{equivalent} / {len(tests)}", "final metrics equivalent", equivalent < len(tests)
+
+
 def _ratio(total: int, outside: int, noun: str) -> tuple[str, str, bool]:
     if not total:
         return "0", f"{noun} compared", False
     return f"{total - outside:,} / {total:,}", f"{noun} within the thresholds", outside > 0
 
 
-def _metric_rows(pairs: list[MetricPair], result: ParityResult) -> list[tuple[tuple[str, ...], summary.SpelledPair]]:
+def _beside(result: ParityResult) -> Callable[[object], tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Returns a function that spells the noise and the reference's value beside a loss or metric."""
+    noise, reference = summary.spell_noise(result), summary.spell_reference(result)
+    return lambda item: (noise(item), reference(item))
+
+
+def _metric_rows(
+    pairs: list[MetricPair], result: ParityResult
+) -> list[tuple[tuple[str, ...], summary.SpelledPair, tuple[str, ...], tuple[str, ...]]]:
+    beside = _beside(result)
     return [
         (
             (spelling.shorten(pair.evaluation, 200) or "eval", f"{pair.step:,}", spelling.shorten(pair.metric, 200)),
             summary.spell_pair(pair, result.thresholds),
+            *beside(pair),
         )
         for pair in pairs[:MOST_METRICS]
     ]

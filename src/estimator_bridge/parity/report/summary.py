@@ -4,11 +4,20 @@ import dataclasses
 import json
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff, abs_diff, rel_diff
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricEquivalence,
+    MetricPair,
+    ParityResult,
+    Thresholds,
+    VariableDiff,
+    abs_diff,
+    rel_diff,
+)
 
 _WHERE = {
     "initial values": "in their initial values",
@@ -170,6 +179,61 @@ def spell_pair(pair: LossPoint | MetricPair, thresholds: Thresholds) -> SpelledP
     return SpelledPair(*values, spelling.difference(gap.abs_diff), spelling.difference(gap.rel_diff), gap.outside)
 
 
+def spell_noise(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
+    """Returns a function of a loss, metric, variable or group of predictions that spells the noise beside it.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        A function that returns one string, or none if no side ran twice.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, NoiseFloor, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.5),), noise=NoiseFloor("modern", (0.25,)))
+        >>> spell_noise(run)(run.losses[0])
+        ('2.50e-1',)
+    """
+    noise = result.noise
+    if noise is None:
+        return lambda item: ()
+    found: dict[int, float | None] = {}
+    for name in ("losses", "metrics", "variables", "predictions"):
+        found |= zip(
+            map(id, getattr(result, name)), getattr(noise, name), strict=False
+        )  # an object of the result is there once
+    return lambda item: (spelling.difference(found.get(id(item))),)
+
+
+def spell_reference(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
+    """Returns a function of a loss or metric that spells the reference's value, and of a variable its largest difference from it.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        A function that returns one string, or none without a reference.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, ParityResult, ReferenceValues, Thresholds
+        >>> values = ReferenceValues("1.15.5", "3.7.16", (2.25,))
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.5),), reference=values)
+        >>> spell_reference(run)(run.losses[0])
+        ('2.25',)
+    """
+    reference = result.reference
+    if reference is None:
+        return lambda item: ()
+    found: dict[int, str] = {}
+    for name, spell in (("losses", _spell_value), ("metrics", _spell_value), ("variables", spelling.difference)):
+        found |= {id(item): spell(value) for item, value in zip(getattr(result, name), getattr(reference, name), strict=False)}
+    return lambda item: (found.get(id(item), "-"),)
+
+
+def _spell_value(value: float | None) -> str:
+    return "-" if value is None else spelling.number(value)
+
+
 def headline(result: ParityResult) -> str:
     """Returns the sentence that goes with the verdict.
 
@@ -188,8 +252,12 @@ def headline(result: ParityResult) -> str:
     """
     if result.verdict == "equal":
         old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
+        if result.reference:
+            return f"Both paths train as TensorFlow {result.reference.tensorflow} does."
         return f"The {new} trains as the {old} does."
-    if result.verdict == "not comparable":
+    if result.mode == "seeds" and result.equivalence:
+        return _seeds_headline(result)
+    if result.exit_code == 2:
         return "The two sides could not be compared."
     if not result.findings:
         return "The two sides differ."
@@ -197,6 +265,33 @@ def headline(result: ParityResult) -> str:
     # A level that is not in the table yet is still a word that says where.
     where = _WHERE.get(cause.level, f"in: {cause.level}") if cause.step is None else f"at step {cause.step:,}"
     return f"The two sides differ {where}."
+
+
+def _seeds_headline(result: ParityResult) -> str:
+    seeds = spelling.count(len(result.equivalence[0].legacy), "seed")
+    outcomes = [test.outcome for test in result.equivalence]
+    metrics = spelling.count(len(outcomes), "final metric")
+    if result.verdict == "equivalent":
+        return f"Over {seeds}, {metrics} of both sides differ by less than the margin."
+    if result.verdict == "not equivalent":
+        return f"Over {seeds}, {outcomes.count('not equivalent')} of {metrics} differ by more than the margin."
+    return f"These {seeds} do not decide whether {metrics} differ by less than the margin."
+
+
+def spell_equivalence(test: MetricEquivalence) -> tuple[str, ...]:
+    """Spells the name, both means, the difference with its confidence interval, the margin and the outcome of a metric.
+
+    Args:
+        test: Tested metric.
+
+    Example:
+        >>> from estimator_bridge.parity.result import MetricEquivalence
+        >>> spell_equivalence(MetricEquivalence("", "auc", (0.5, 0.7), (0.6, 0.7), 0.05, -0.01, 0.11, 0.006, 0.4, "not decided"))
+        ('auc', '0.6', '0.65', '0.05', '-0.01 to 0.11', '0.006', 'not decided')
+    """
+    means = (f"{math.fsum(values) / len(values):.6g}" for values in (test.legacy, test.modern))
+    name = f"{test.evaluation}/{test.metric}" if test.evaluation else test.metric
+    return name, *means, f"{test.difference:.3g}", f"{test.low:.3g} to {test.high:.3g}", f"{test.margin:.3g}", test.outcome
 
 
 def summarize(result: ParityResult) -> Summary:

@@ -12,10 +12,25 @@ from estimator_bridge.parity.report import spelling, summary
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
+STYLES |= {"equivalent": "bold green", "not equivalent": "bold red", "not decided": "bold yellow"}
 MOST_VARIABLES, MOST_METRICS, MOST_FINDINGS, MOST_NOTES = 10, 20, 10, 20
 NAME_LENGTH, MESSAGE_LENGTH = 120, 600
 INDENT = 2
-NUMBERS = {"step", "legacy", "modern", "old", "new", "abs_diff", "rel_diff", "max abs_diff"}  # columns
+NUMBERS = {
+    "step",
+    "legacy",
+    "modern",
+    "old",
+    "new",
+    "abs_diff",
+    "rel_diff",
+    "max abs_diff",
+    "noise",
+    "difference",
+    "margin",
+    "reference",
+    "to reference",
+}  # columns
 OUTSIDE = Text("outside", style="red")
 
 
@@ -34,9 +49,10 @@ def print_report(result: ParityResult, console: Console) -> None:
         EQUAL. The modern path trains as the legacy path does.
         No step, metric or variable was compared.
     """
-    writer = _Writer(console)
+    writer = _Writer(console, result)
     writer.verdict(result)
     writer.findings(result)
+    writer.equivalence(result)
     writer.losses(result)
     writer.metrics(result)
     writer.variables(result)
@@ -48,13 +64,17 @@ def print_report(result: ParityResult, console: Console) -> None:
 
 
 class _Writer:
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, result: ParityResult) -> None:
         self.console = console
+        self.noise = summary.spell_noise(result)
+        self.reference = summary.spell_reference(result)
+        self.reference_column = ("reference",) if result.reference else ()
+        self.noise_column = ("noise",) if result.noise else ()
 
     def verdict(self, result: ParityResult) -> None:
         sentence = summary.headline(result)
         self.console.print(Text.assemble((f"{result.verdict.upper()}. ", STYLES[result.verdict]), sentence))
-        if not (result.losses or result.metrics or result.variables):
+        if not (result.losses or result.metrics or result.variables or result.equivalence):
             self.console.print("No step, metric or variable was compared.")
 
     def findings(self, result: ParityResult) -> None:
@@ -62,6 +82,17 @@ class _Writer:
             label = "cause" if index == 0 and result.verdict == "different" else "found" if index == 0 else "then"
             self.console.print(Padding.indent(self.finding(label, finding), INDENT))
         self.more(len(result.findings) - MOST_FINDINGS, "finding")
+
+    def equivalence(self, result: ParityResult) -> None:
+        if not result.equivalence:
+            return
+        self.heading("Final metrics", "means over the seeds; equivalent when the interval lies within the margin")
+        rows: list[tuple[RenderableType, ...]] = []
+        for test in result.equivalence[:MOST_METRICS]:
+            name, *values = summary.spell_equivalence(test)
+            rows.append((self.name(name), *values))
+        self.table(("metric", *result.sides, "difference", "90 % interval", "margin", ""), rows)
+        self.more(len(result.equivalence) - MOST_METRICS, "metric")
 
     def losses(self, result: ParityResult) -> None:
         if not result.losses:
@@ -75,8 +106,17 @@ class _Writer:
         self.heading("Loss", f"{inside}; {worst}")
         chosen = summary.representative_steps(result)
         self.table(
-            ("step", *result.sides, "abs_diff", "rel_diff", ""),
-            ((f"{point.step:,}", *summary.spell_pair(point, result.thresholds)[:4], reason) for point, reason in chosen),
+            ("step", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""),
+            (
+                (
+                    f"{point.step:,}",
+                    *self.reference(point),
+                    *summary.spell_pair(point, result.thresholds)[:4],
+                    *self.noise(point),
+                    reason,
+                )
+                for point, reason in chosen
+            ),
         )
 
     def metrics(self, result: ParityResult) -> None:
@@ -85,12 +125,12 @@ class _Writer:
             return
         rel, absolute = spelling.threshold(limits.rel), spelling.threshold(limits.abs)
         self.heading("Metrics", f"equal when rel_diff <= {rel} or abs_diff <= {absolute}")
-        rows = []
+        rows: list[tuple[RenderableType, ...]] = []
         for pair in pairs[:MOST_METRICS]:
             *values, outside = summary.spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
-            rows.append((self.name(name), *values, OUTSIDE if outside else ""))
-        self.table(("metric", *result.sides, "abs_diff", "rel_diff", ""), rows)
+            rows.append((self.name(name), *self.reference(pair), *values, *self.noise(pair), OUTSIDE if outside else ""))
+        self.table(("metric", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
     def variables(self, result: ParityResult) -> None:
@@ -101,13 +141,16 @@ class _Writer:
         largest = spelling.difference(totals.max_variable_abs_diff)
         limit = spelling.threshold(result.thresholds.variable_abs)
         self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
-        rows = []
+        rows: list[tuple[RenderableType, ...]] = []
         for variable in ordered[:MOST_VARIABLES]:
             outside = summary.variable_state(variable, result.thresholds) == "outside"
             remark = OUTSIDE if outside else self.plain(spelling.shorten(variable.note, 60))
             shape, value = spelling.shape(variable.shape), spelling.difference(variable.max_abs_diff)
-            rows.append((self.name(variable.name), shape, value, remark))
-        self.table(("variable", "shape", "max abs_diff", ""), rows)
+            rows.append((self.name(variable.name), shape, value, *self.reference(variable), *self.noise(variable), remark))
+        self.table(
+            ("variable", "shape", "max abs_diff", *(("to reference",) if result.reference else ()), *self.noise_column, ""),
+            rows,
+        )
         self.more(len(ordered) - MOST_VARIABLES, "variable")
 
     def notes(self, result: ParityResult) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts import plot
 from estimator_bridge.parity.report.charts.chart import Tick, percent, value_ticks, zero_axis
-from estimator_bridge.parity.report.summary import State, variable_state, worst_variables
+from estimator_bridge.parity.report.summary import State, spell_noise, spell_reference, variable_state, worst_variables
 from estimator_bridge.parity.result import ParityResult, VariableDiff
 
 # Rows that are shown at once, and rows with those behind a fold; report.json has all of them.
@@ -17,11 +17,13 @@ ZERO_STRIP = 0.2
 
 
 class VariableRow(NamedTuple):
-    """One variable; ``at`` is its percentage on the axis, None if only one side has it."""
+    """One variable; ``at`` is its percentage on the axis, None if only one side has it; ``noise`` and ``reference`` are empty or hold one string."""
 
     variable: VariableDiff
     state: State
     at: float | None
+    noise: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
 
 
 class VariableTable(NamedTuple):
@@ -56,7 +58,11 @@ def variable_table(result: ParityResult) -> VariableTable | None:
     ordered, limit = worst_variables(result), result.thresholds.variable_abs
     differences = [variable.max_abs_diff for variable in ordered if variable.max_abs_diff is not None]
     axis, ticks = zero_axis([*differences, limit], ZERO_STRIP, above=1.5, most=6)
-    rows = [_row(variable, result, axis) for variable in ordered[:MOST]]
+    noise, reference = spell_noise(result), spell_reference(result)
+    rows = [
+        _row(variable, result, axis)._replace(noise=noise(variable), reference=reference(variable))
+        for variable in ordered[:MOST]
+    ]
     # A fold for a handful of rows is not worth it.
     first = FIRST if len(rows) > FIRST + 5 else len(rows)
     return VariableTable(

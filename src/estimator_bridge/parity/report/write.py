@@ -1,34 +1,57 @@
-"""Puts report.html and report.json into a folder: both whole, or the folder as it was."""
+"""Writes report.html and report.json, and the summaries that are asked for: all of them whole, or everything as it was."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import pathlib
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from estimator_bridge.compat.checkpoint.writing.staging import Disk, new_folders
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityResult
 
 HTML_NAME, JSON_NAME = "report.html", "report.json"
-_MARK = re.compile(rb'"generator"(: | content=)"estimator-bridge"')  # in both files; it survives copies of the folder
+_MARK = re.compile(rb'"generator"(: | content=| value=)"estimator-bridge"')  # in every file; it survives copies of the folder
 _MARK_WITHIN = 1000  # bytes from the start
 
 
-def write_report(result: ParityResult, folder: pathlib.Path) -> None:
-    """Writes report.html and report.json, replacing those of an earlier run.
+@dataclasses.dataclass(frozen=True)
+class Summaries:
+    """The files that programs of a CI job read.
+
+    Attributes:
+        junit: Path of the JUnit XML; None for no such file.
+        markdown: Path of the Markdown; None for no such file.
+    """
+
+    junit: pathlib.Path | None = None
+    markdown: pathlib.Path | None = None
+
+    def render(self, result: ParityResult) -> dict[pathlib.Path, bytes]:
+        """Returns the content of each file."""
+        from estimator_bridge.parity.report.junit import render_junit
+        from estimator_bridge.parity.report.markdown import render_markdown
+
+        kinds = ((self.junit, render_junit), (self.markdown, render_markdown))
+        return {path: render(result).encode("utf-8", "backslashreplace") for path, render in kinds if path is not None}
+
+
+def write_report(result: ParityResult, folder: pathlib.Path, summaries: Summaries | None = None) -> None:
+    """Writes report.html, report.json and summaries, replacing those of an earlier run.
 
     Args:
         result: Result of a comparison.
-        folder: Folder of the report; it is created if it is missing.
+        folder: Folder of the report; it is created if it is missing, as the folders of the summaries are.
+        summaries: Further files.
 
     Raises:
-        BridgeError: The folder cannot be written, or a file of these names is not a report. The folder is left as it was.
+        BridgeError: A file cannot be written, or exists and was not written by this function. Every file is left as it was.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -43,44 +66,50 @@ def write_report(result: ParityResult, folder: pathlib.Path) -> None:
     from estimator_bridge.parity.report.summary import render_json
 
     # Both escape lone surrogates; this is for any other bytes from a terminal.
-    contents = {
-        HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
-        JSON_NAME: render_json(result).encode("ascii"),
+    report = {
+        folder / HTML_NAME: render_html(result).encode("utf-8", "backslashreplace"),
+        folder / JSON_NAME: render_json(result).encode("ascii"),
     }
-    with _explained(folder), new_folders(folder, Disk()):
-        _check_targets(folder)
-        _publish({folder / name: content for name, content in contents.items()})
+    others = (summaries or Summaries()).render(result)
+    with _explained(folder, *others), contextlib.ExitStack() as stack:
+        for parent in dict.fromkeys(path.parent for path in (*report, *others)):
+            stack.enter_context(new_folders(parent, Disk()))
+        _check_targets(folder, others)
+        _publish(report | others)
 
 
-def replace_report(result: ParityResult, folder: pathlib.Path) -> None:
+def replace_report(result: ParityResult, folder: pathlib.Path, summaries: Summaries | None = None) -> None:
     """Replaces an earlier report; writes nothing if there is none.
 
     Args:
         result: Result of a comparison that failed.
         folder: Folder of the report.
+        summaries: Further files.
 
     Raises:
         BridgeError: The report cannot be written.
     """
+    chosen = summaries or Summaries()
+    paths = (folder / HTML_NAME, folder / JSON_NAME, *filter(None, (chosen.junit, chosen.markdown)))
     with _explained(folder):
-        has_report = any((folder / name).is_file() for name in (HTML_NAME, JSON_NAME))
+        has_report = any(path.is_file() for path in paths)
     if has_report:
-        write_report(result, folder)
+        write_report(result, folder, summaries)
 
 
-def _check_targets(folder: pathlib.Path) -> None:
-    """Raises OSError if a file or folder of the user has a report's name."""
+def _check_targets(folder: pathlib.Path, others: Iterable[pathlib.Path]) -> None:
+    """Raises OSError if a file or folder of the user has the name of a file to write."""
     page, data = folder / HTML_NAME, folder / JSON_NAME
-    for target in (page, data):
+    for target in (page, data, *others):
         if target.is_dir():
             raise IsADirectoryError(f"{target.name} is a folder")
-    for target in filter(pathlib.Path.is_file, (page, data)):
+    for target in filter(pathlib.Path.is_file, (page, data, *others)):
+        if target == data and page.is_file():
+            continue  # it belongs to the page; the first versions did not mark it
         with target.open("rb") as file:
             marked = _MARK.search(file.read(_MARK_WITHIN))
         if not marked:
             raise FileExistsError(f"{target.name} was not written by estimator-bridge and is kept")
-        if target is page:
-            return  # report.json belongs to it; the first versions did not mark that
 
 
 def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
@@ -98,8 +127,9 @@ def _publish(contents: Mapping[pathlib.Path, bytes]) -> None:
                 shutil.copy2(target, backup)
             stack.push(functools.partial(_put_back, target, backup))  # the last one first
             source.replace(target)
-        with contextlib.suppress(OSError):  # not every system can sync a folder, and the report is complete without it
-            Disk().sync_folder(next(iter(contents)).parent)
+        for folder in {target.parent for target in contents}:
+            with contextlib.suppress(OSError):  # not every system can sync a folder, and the report is complete without it
+                Disk().sync_folder(folder)
 
 
 def _aside(target: pathlib.Path, stack: contextlib.ExitStack) -> pathlib.Path:
@@ -120,13 +150,13 @@ def _put_back(target: pathlib.Path, backup: pathlib.Path, kind: type[BaseExcepti
 
 
 @contextlib.contextmanager
-def _explained(folder: pathlib.Path) -> Iterator[None]:
+def _explained(folder: pathlib.Path, *others: pathlib.Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise BridgeError(
             "The report cannot be written.",
             expected="a folder that can be created and written",
-            received=f"{folder} ({error.strerror or error})",
-            fix="Name another folder with --out.",
+            received=f"{', '.join(map(str, (folder, *others)))} ({error.strerror or error})",
+            fix="Name another folder with --out." if not others else "Name other paths with --out, --junit and --markdown.",
         ) from error

@@ -1,0 +1,381 @@
+"""Records a script on its original TensorFlow 1.12 to 1.15: ``PYTHON recorder.py JSON``.
+
+This file runs by another interpreter, from Python 3.6 on, and imports nothing but the standard library, NumPy and that TensorFlow. It
+writes the trace that ``recording/trace.py`` describes, in the same format as the legacy side does.
+"""
+
+import atexit
+import functools
+import glob
+import inspect
+import json
+import os
+import random
+import runpy
+import shutil
+import sys
+import threading
+import traceback
+import weakref
+import zlib
+from collections import Counter, defaultdict
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import numpy as np
+import tensorflow as tf
+
+if not tf.__version__.startswith(("1.12.", "1.13.", "1.14.", "1.15.")):
+    sys.exit("The reference is TensorFlow 1.12 to 1.15, and this interpreter has TensorFlow " + tf.__version__)
+
+from tensorflow.python.framework import random_seed
+from tensorflow.python.ops import control_flow_ops
+from tensorflow.python.util import nest
+
+SEED = 20171101
+MAX_PREDICTIONS = 1000
+MULTIPLIER = 6364136223846793005
+STATEFUL_RANDOM = (
+    *("Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2", "RandomShuffle"),
+    *("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"),
+)
+
+batches: Any = weakref.WeakKeyDictionary()
+specs: Any = weakref.WeakKeyDictionary()
+
+
+class Trace:
+    """The folder of the recorded side."""
+
+    def __init__(self, folder: str, steps: Optional[int]) -> None:
+        self.folder = folder
+        self.steps = steps
+        self.taken = 0
+        self.seen: Dict[str, int] = Counter()
+        for name in ("batches", "values", "predictions"):
+            os.makedirs(os.path.join(folder, name))
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Appends one event."""
+        with open(os.path.join(self.folder, "events.jsonl"), "a", encoding="utf-8") as file:
+            file.write(json.dumps(dict(fields, event=event)) + "\n")
+
+    def values(self, call: str, moment: str) -> str:
+        """Returns the prefix of a checkpoint."""
+        return os.path.join(self.folder, "values", call + "." + moment)
+
+    def name(self, verb: str) -> str:
+        """Returns the name of the next call."""
+        self.seen[verb] += 1
+        return "{}-{}".format(verb, self.seen[verb] - 1)
+
+    def is_full(self) -> bool:
+        """Returns True if no step may follow."""
+        return self.steps is not None and self.taken >= self.steps
+
+
+def leaves(structure: Any) -> List[Any]:
+    """Returns the tensors of (features, labels); those of sparse tensors are their components."""
+    try:
+        flat = nest.flatten(structure, expand_composites=True)
+    except TypeError:  # before TensorFlow 1.14
+        flat = []
+        for leaf in nest.flatten(structure):
+            flat += [leaf.indices, leaf.values, leaf.dense_shape] if isinstance(leaf, tf.SparseTensor) else [leaf]
+    return [leaf for leaf in flat if isinstance(leaf, tf.Tensor)]
+
+
+def batch_digest(tensors: List[Any]) -> Any:
+    """Returns the digest that ``runtime.batch_digest`` computes."""
+    digest = tf.constant(len(tensors), tf.int64)
+    for tensor in tensors:
+        digest = digest * MULTIPLIER + tf.string_to_hash_bucket_fast(tf.serialize_tensor(tensor), 2**62)
+    return digest
+
+
+class BatchHook(tf.train.SessionRunHook):
+    """Records the batch of each session run."""
+
+    def __init__(self, trace: Trace, call: str) -> None:
+        self.trace = trace
+        self.call = call
+        self.writer = tf.python_io.TFRecordWriter(os.path.join(trace.folder, "batches", call + ".tfrecord"))
+
+    def begin(self) -> None:
+        """Finds the batch of the graph."""
+        self.batch = batches[tf.get_default_graph()]
+        with tf.name_scope("estimator_bridge"):
+            self.digest = batch_digest(self.batch)
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the batch."""
+        return tf.train.SessionRunArgs({"batch": self.batch, "digest": self.digest})
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the batch."""
+        example = tf.train.Example()
+        parts = [tf.make_tensor_proto(value).SerializeToString() for value in run_values.results["batch"]]
+        example.features.feature["tensors"].bytes_list.value.extend(parts)
+        self.writer.write(example.SerializeToString())
+
+    def end(self, session: Any) -> None:
+        """Closes the file of batches."""
+        self.writer.close()
+
+
+class TrainHook(BatchHook):
+    """Records losses, and the values before and after the first step."""
+
+    def begin(self) -> None:
+        """Finds the loss."""
+        BatchHook.begin(self)
+        graph = tf.get_default_graph()
+        self.loss = specs[graph].loss
+        self.step = tf.train.get_global_step()
+        self.steps = 0
+        in_step = upstream(
+            [self.loss.op, getattr(specs[graph].train_op, "op", specs[graph].train_op)], {t.op for t in self.batch}
+        )
+        names = sorted(op.name for op in in_step if op.type in STATEFUL_RANDOM)
+        self.trace.write("random", call=self.call, in_step=names, functions=[])
+        self.saver = tf.train.Saver(max_to_keep=None, name="estimator_bridge/save")
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Reads the global step at the start."""
+        self.start = int(session.run(self.step))
+
+    def before_run(self, run_context: Any) -> Any:
+        """Saves the initial values, and asks for the loss."""
+        if self.steps == 0:
+            self.save(run_context.session, "initial")
+        fetches = {"batch": self.batch, "digest": self.digest, "loss": self.loss}
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Writes the step."""
+        BatchHook.after_run(self, run_context, run_values)
+        self.steps += 1
+        if self.steps == 1:
+            self.save(run_context.session, "first")
+        found = run_values.results
+        step = self.start + self.steps
+        self.trace.write("step", call=self.call, step=step, loss=float(found["loss"]), batch=int(found["digest"]))
+        self.trace.taken += 1
+        if self.trace.is_full():
+            run_context.request_stop()
+
+    def save(self, session: Any, moment: str) -> None:
+        """Saves all variables."""
+        self.saver.save(session, self.trace.values(self.call, moment), write_meta_graph=False, write_state=False)
+
+
+def upstream(roots: List[Any], ends: Any) -> Any:
+    """Returns the operations that some operations need, without those that give the batch."""
+    found, waiting = set(), list(roots)
+    while waiting:
+        op = waiting.pop()
+        if op not in found and op not in ends:
+            found.add(op)
+            waiting += [tensor.op for tensor in op.inputs]
+            waiting += op.control_inputs
+    return found
+
+
+def wrap(owner: Any, name: str, function: Callable[..., Any]) -> None:
+    """Makes a function be called in place of a method, with the method first."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(original, *args, **kwargs)
+
+    setattr(owner, name, call)
+
+
+def equalise() -> None:
+    """Draws the numbers that the other sides draw: seeds depend on an operation's place, and loops run one after the other."""
+    random.seed(SEED)
+    np.random.seed(SEED)
+    drawn: Any = weakref.WeakKeyDictionary()
+
+    def get_seed(original: Callable[..., Any], op_seed: Optional[int]) -> Any:
+        graph = tf.get_default_graph()
+        if op_seed is not None or tf.executing_eagerly():
+            return original(op_seed)
+        scopes: List[str] = []
+        outer = graph
+        while outer is not None:
+            scopes.insert(0, outer.get_name_scope())
+            outer = getattr(outer, "outer_graph", None)
+        scope = "/".join(filter(None, scopes))
+        counts = drawn.setdefault(graph, defaultdict(int))
+        counts[scope] += 1
+        place = zlib.crc32("{}#{}".format(scope, counts[scope]).encode())
+        return (SEED if graph.seed is None else graph.seed) % 2**31, place % 2**31
+
+    def one_at_a_time(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return original(*args, **dict(kwargs, parallel_iterations=1))
+
+    wrap(random_seed, "get_seed", get_seed)
+    wrap(control_flow_ops.WhileContext, "__init__", one_at_a_time)
+
+
+def intercept(trace: Trace) -> None:
+    """Records the calls of every Estimator, and gives each a model_dir of its own."""
+    kind = next(k for k in reversed(tf.estimator.Estimator.__mro__) if hasattr(k, "_train_with_estimator_spec"))
+    module = sys.modules[kind.__module__]
+
+    def parse(original: Callable[..., Any], result: Any) -> Any:
+        features, labels, hooks = original(result)
+        batches[tf.get_default_graph()] = leaves((features, labels))
+        return features, labels, hooks
+
+    def train_with(original: Callable[..., Any], estimator: Any, spec: Any, *args: Any) -> Any:
+        specs[tf.get_default_graph()] = spec
+        return original(estimator, spec, *args)
+
+    folders: Dict[str, str] = {}
+
+    def overwrite(original: Callable[..., Any], config: Any, model_dir: Any) -> Any:
+        made = original(config, model_dir)
+        asked = os.path.realpath(made.model_dir)
+        if asked not in folders:
+            folders[asked] = os.path.join(trace.folder, "model-{}".format(len(folders)))
+            copy_latest(made.model_dir, folders[asked])
+        return made.replace(model_dir=folders[asked])
+
+    wrap(module.estimator_util, "parse_input_fn_result", parse)
+    wrap(kind, "_train_with_estimator_spec", train_with)
+    wrap(module, "maybe_overwrite_model_dir_and_session_config", overwrite)
+    for verb, record in (("train", record_train), ("evaluate", record_evaluate), ("predict", record_predict)):
+        wrap(kind, verb, functools.partial(record, trace))
+
+
+def with_hook(original: Callable[..., Any], args: Any, kwargs: Any, hook: Any) -> Any:
+    """Returns the arguments of a call with one more session hook."""
+    given = inspect.signature(original).bind(*args, **kwargs)
+    given.arguments["hooks"] = [*list(given.arguments.get("hooks") or []), hook]
+    return given
+
+
+def record_train(trace: Trace, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Executes and records ``train``."""
+    if trace.is_full():
+        sys.exit(0)
+    name = trace.name("train")
+    given = with_hook(original, args, kwargs, TrainHook(trace, name))
+    estimator = args[0]
+    trace.write("train", call=name, max_steps=given.arguments.get("max_steps") or given.arguments.get("steps"))
+    result = original(*given.args, **given.kwargs)
+    latest = tf.train.latest_checkpoint(estimator.model_dir)
+    if latest:
+        copy(latest, trace.values(name, "final"))
+    trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and trace.values(name, "final"))
+    if trace.is_full():
+        trace.write("limited", steps=trace.taken)
+    return result
+
+
+def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Executes and records ``evaluate``."""
+    name = trace.name("evaluate")
+    given = with_hook(original, args, kwargs, BatchHook(trace, name))
+    metrics = original(*given.args, **given.kwargs)
+    numbers = {
+        key: float(value) for key, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, (bytes, str))
+    }
+    trace.write("evaluated", call=name, name=given.arguments.get("name") or "", metrics=numbers)
+    return metrics
+
+
+def record_predict(trace: Trace, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Executes and records ``predict``."""
+    name = trace.name("predict")
+    given = with_hook(original, args, kwargs, BatchHook(trace, name))
+    return write_predictions(trace, name, original(*given.args, **given.kwargs))
+
+
+def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
+    """Passes predictions on; the first of them are saved when they end, or when the script does."""
+    kept: Any = defaultdict(list)
+    is_saved: List[bool] = []
+
+    def save() -> None:
+        if not is_saved:
+            is_saved.append(True)
+            arrays = {"key:" + key: stacked(values) for key, values in kept.items()}
+            np.savez(os.path.join(trace.folder, "predictions", call + ".npz"), **arrays)
+            trace.write("predicted", call=call)
+
+    atexit.register(save)
+    try:
+        for count, example in enumerate(examples):
+            if count < MAX_PREDICTIONS:
+                for key, value in example.items() if isinstance(example, dict) else [("", example)]:
+                    kept[key].append(np.asarray(value))
+            yield example
+    finally:
+        save()
+
+
+def stacked(values: List[Any]) -> Any:
+    """Returns arrays as one; those of different shapes one after the other."""
+    ragged = len({value.shape for value in values}) > 1
+    array = np.concatenate([value.ravel() for value in values]) if ragged else np.stack(values)
+    return array.astype("S") if array.dtype == object else array
+
+
+def copy(prefix: str, target: str) -> None:
+    """Copies the files of a checkpoint."""
+    for file in glob.glob(glob.escape(prefix) + ".*"):
+        shutil.copy(file, target + file[len(prefix) :])
+
+
+def copy_latest(source: str, folder: str) -> None:
+    """Copies the latest checkpoint of a folder."""
+    os.makedirs(folder)
+    latest = tf.train.latest_checkpoint(source)
+    if latest:
+        target = os.path.join(folder, os.path.basename(latest))
+        copy(latest, target)
+        tf.train.update_checkpoint_state(folder, target)
+
+
+def end_with_parent() -> None:
+    """Ends this process as soon as its parent is gone, which holds the other end of stdin."""
+    pipe = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main(text: str) -> None:
+    """Runs the script of an order."""
+    order = json.loads(text)
+    trace = Trace(order["folder"], order["steps"])
+    trace.write("versions", tensorflow=tf.__version__, python=sys.version.split()[0])
+    end_with_parent()
+    equalise()
+    intercept(trace)
+    sys.argv = [order["target"]] + order["args"]
+    try:
+        if order["is_module"]:
+            sys.path[0] = os.getcwd()
+            runpy.run_module(order["target"], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(order["target"]))
+            runpy.run_path(order["target"], run_name="__main__")
+    except Exception as error:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame[0]]
+        own = ["{}:{} in {}: {}".format(*frame) for frame in frames if os.path.basename(frame[0]) != "runpy.py"][1:]
+        lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[:4]
+        trace.write("error", lines=own + lines)
+        raise
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,161 @@
+"""The original TensorFlow 1 as a third side: what its interpreter runs, the verdict on three sides, and a real recording."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from estimator_bridge.cli import main
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity import run
+from estimator_bridge.parity.report.page import render_html
+from estimator_bridge.parity.report.summary import render_json
+from estimator_bridge.parity.report.terminal import print_report
+from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.side import Order
+from estimator_bridge.script.run import Script
+
+HERE = Path(__file__).parent
+RECORDER = Path(run.__file__).parent / "reference" / "recorder.py"
+JOB = str(HERE.parents[1] / "data" / "small_job.py")
+Compare = Callable[..., ParityResult]
+
+
+@pytest.fixture
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Compares three sides with stand-ins for their runs, whose losses are given."""
+
+    def compared(losses: Mapping[str, float], draws: str = "dropout") -> ParityResult:
+        def run_side(order: Order, watch: object) -> float:
+            assert (order.recorded, bool(order.python)) == ("reference", order.side == "reference")
+            trace = order.trace(order.side)
+            trace.make()
+            if order.side == "reference":
+                trace.write("versions", tensorflow="1.15.5", python="3.7.16")
+            drawn = draws if order.side == "reference" else "dropout"
+            trace.write("random", call="train-0", in_step=[drawn], functions=[])
+            trace.write("train", call="train-0", max_steps=1)
+            trace.write("step", call="train-0", step=1, loss=losses[order.side], batch=1)
+            trace.write("trained", call="train-0", model_dir="model", checkpoint=None)
+            trace.write("evaluated", call="evaluate-0", name="", metrics={"auc": losses[order.side], "global_step": 1})
+            return 1.0
+
+        monkeypatch.setattr(run, "run_side", run_side)
+        (tmp_path / "train.py").touch()
+        return run.compare(Script(str(tmp_path / "train.py")), reference=sys.executable)
+
+    return compared
+
+
+def test_three_equal_sides(compare: Compare) -> None:
+    result = compare({"reference": 0.5, "legacy": 0.5, "modern": 0.5})
+
+    assert (result.verdict, result.findings) == ("equal", ())
+    assert result.reference
+    assert (result.reference.losses, result.reference.metrics) == ((0.5,), (0.5,))
+    assert list(result.seconds) == ["reference", "legacy", "modern"]
+    assert result.notes[0] == "The reference is TensorFlow 1.15.5 on Python 3.7.16; both paths follow its values and batches."
+    assert any("the reference side's initial values" in note for note in result.notes)
+
+
+def test_both_paths_may_agree_and_differ_from_the_reference(compare: Compare) -> None:
+    result = compare({"reference": 0.5, "legacy": 0.75, "modern": 0.75})
+
+    assert (result.verdict, result.exit_code) == ("different", 1)
+    assert result.findings[0].message == (
+        "reference and legacy: The losses differ: reference 0.5, legacy 0.75 (1 of 1 steps outside)."
+    )
+    assert {finding.message.partition(":")[0] for finding in result.findings} == {
+        "reference and legacy",
+        "reference and modern",
+    }
+
+
+def test_a_path_that_differs_alone_is_named(compare: Compare) -> None:
+    result = compare({"reference": 0.5, "legacy": 0.5, "modern": 0.75})
+    assert {finding.message.partition(":")[0] for finding in result.findings} == {"reference and modern", "legacy and modern"}
+
+
+def test_other_random_operations_are_no_difference(compare: Compare) -> None:
+    """Their seeds depend on their names, so the numbers that they draw differ."""
+    result = compare({"reference": 0.5, "legacy": 0.75, "modern": 0.75}, draws="dropout_1")
+
+    assert result.verdict == "not comparable"
+    assert "other names in the reference" in result.notes[1]
+    assert compare({"reference": 0.5, "legacy": 0.5, "modern": 0.75}, draws="dropout_1").verdict == "different"
+
+
+def test_the_report_has_three_columns(compare: Compare) -> None:
+    result = compare({"reference": 0.5, "legacy": 0.75, "modern": 0.875})
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_report(result, console)
+    lines = [line.split()[:6] for line in console.export_text().splitlines()]
+    assert ["step", "reference", "legacy", "modern", "abs_diff", "rel_diff"] in lines
+    assert ["1", "0.5", "0.75", "0.875", "1.25e-1", "1.43e-1"] in lines
+    assert ["auc", "0.5", "0.75", "0.875", "1.25e-1", "1.43e-1"] in lines
+    page = render_html(result)
+    assert page.count('<th scope="col" class="n">reference</th>') == 2
+    assert page.count('<td class="n">0.5</td>') == 2
+    assert json.loads(render_json(result))["reference"]["losses"] == [0.5]
+
+
+def test_the_recorder_is_python_3_6_and_needs_nothing_else() -> None:
+    tree = ast.parse(RECORDER.read_text(), feature_version=(3, 6))
+    imported = {
+        (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names == {"numpy", "tensorflow"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--reference-python", "no-such-python"], "The interpreter of --reference-python cannot be run."),
+        (["--reference-python", sys.executable, "--free-run"], "--reference-python replays what the reference recorded."),
+        (["--reference-python", sys.executable, "--seeds", "3"], "--reference-python is for a comparison step by step"),
+    ],
+)
+def test_a_reference_that_cannot_be_is_refused(
+    options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    (tmp_path / "train.py").touch()
+    assert main.main(["compare", "--out", str(tmp_path / "report"), *options, str(tmp_path / "train.py")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_interpreter_with_another_tensorflow_is_refused_by_name() -> None:
+    with pytest.raises(
+        BridgeError, match=r"The reference is TensorFlow 1\.12 to 1\.15, and this interpreter has TensorFlow 2\."
+    ):
+        run.compare(Script(JOB), reference=sys.executable)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("warm_python")
+def test_both_paths_train_as_tensorflow_1_did(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "replayed_reference.py"} "$@"\n')
+    python.chmod(0o700)
+
+    result = run.compare(Script(JOB, ("--train_steps=5",)), reference=str(python))
+
+    assert result.verdict == "equal", result.findings
+    assert result.reference
+    assert result.reference.tensorflow == "1.15.5"
+    assert len(result.reference.losses) == 5
+    assert all(loss for loss in result.reference.losses)
+    assert len(result.variables) == 23
+    assert all(value is not None and value < 1e-6 for value in result.reference.variables)
+    assert {group.name for group in result.predictions} == {"class", "logits"}

@@ -1,0 +1,49 @@
+"""Markdown of comparisons, as a pull request shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from estimator_bridge.parity.report.markdown import render_markdown
+from estimator_bridge.parity.result import ParityFinding, ParityResult
+from tests.parity.report.conftest import Make
+
+
+def test_a_difference(different_run: ParityResult) -> None:
+    lines = render_markdown(different_run).splitlines()
+    assert lines[:6] == [
+        '<!-- "generator": "estimator-bridge" -->',
+        "**DIFFERENT** `train.py`: The two sides differ at step 2.",
+        "",
+        "- step 2, first update: `dense/kernel moved 1.1 times as far.`",
+        "- step 50, metric: `accuracy: 0.975 and 0.875.`",
+        "",
+    ]
+    assert lines[6:8] == [
+        "| compared | within | legacy | modern | max abs_diff | max rel_diff |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    assert lines[8].startswith("| loss, its last value | 1 of 50 steps | ")
+    assert lines[9:11] == [
+        "| `accuracy` | no | 0.975 | 0.875 | 1.00e-1 | 1.03e-1 |",
+        "| variables | 1 of 2 |  |  | 1.00e-2 |  |",
+    ]
+
+
+def test_many_findings_are_counted(make: Make) -> None:
+    findings = tuple(ParityFinding("metric", f"m{number} differs.", number) for number in range(9))
+    text = render_markdown(make(verdict="different", findings=findings))
+    assert "m2" in text
+    assert "m3" not in text
+    assert "- 6 more findings in the report" in text
+
+
+@pytest.mark.parametrize("name", ["broken_run", "hostile_run", "empty_run", "long_run"])
+def test_any_run_keeps_its_lines(name: str, request: pytest.FixtureRequest) -> None:
+    text = render_markdown(request.getfixturevalue(name))
+    assert "\x1b" not in text
+    assert text.count("\n") < 25
+    for line in text.splitlines():
+        spans = line.split("`")
+        assert len(spans) % 2 == 1, "each code span is closed"
+        assert not any("script" in part for part in spans[::2]), "the user's strings are in code spans"
