@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -128,6 +129,13 @@ def test_the_marker_gives_defaults(pytester: pytest.Pytester, stand_in: pytest.M
 def test_tests_with_the_fixture_have_the_marker(pytester: pytest.Pytester) -> None:
     source = "def test_script(assert_parity):\n    raise AssertionError\n\ndef test_other():\n    pass"
     run(pytester, source, "-m", "not parity", "--strict-markers").assert_outcomes(passed=1, deselected=1)
+
+
+def test_pytest_finds_the_plugin_where_the_package_is_installed() -> None:
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    project = toml.loads((HERE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"estimator-bridge": pytest_plugin.__name__}
+    assert any(requirement.startswith("pytest>=") for requirement in project["dependencies"])
 
 
 def test_the_plugin_loads_nothing_heavy() -> None:
