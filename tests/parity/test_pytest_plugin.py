@@ -145,6 +145,7 @@ def test_the_plugin_loads_nothing_heavy() -> None:
     assert not roots & {"tensorflow", "tf_keras", "keras", "numpy", "rich", "jinja2", "libcst", "psutil"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("warm_python")
 def test_a_real_script_is_equal_and_one_that_calls_no_estimator_is_not_comparable(pytester: pytest.Pytester) -> None:
