@@ -40,6 +40,7 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     "script/test_run.py",
     # Verdicts of comparisons and their reports.
     "parity/report",
+    "parity/test_equivalence.py",
     "parity/test_judge.py",
     # Whole examples: test_golden.py compares fewer steps with TensorFlow 1.15.5 on every TensorFlow.
     "integration/test_examples.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -130,6 +131,13 @@ def test_tests_with_the_fixture_have_the_marker(pytester: pytest.Pytester) -> No
     run(pytester, source, "-m", "not parity", "--strict-markers").assert_outcomes(passed=1, deselected=1)
 
 
+def test_pytest_finds_the_plugin_where_the_package_is_installed() -> None:
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    project = toml.loads((HERE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"estimator-bridge": pytest_plugin.__name__}
+    assert any(requirement.startswith("pytest>=") for requirement in project["dependencies"])
+
+
 def test_the_plugin_loads_nothing_heavy() -> None:
     code = "import sys, estimator_bridge.parity.pytest_plugin; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
@@ -137,6 +145,7 @@ def test_the_plugin_loads_nothing_heavy() -> None:
     assert not roots & {"tensorflow", "tf_keras", "keras", "numpy", "rich", "jinja2", "libcst", "psutil"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("warm_python")
 def test_a_real_script_is_equal_and_one_that_calls_no_estimator_is_not_comparable(pytester: pytest.Pytester) -> None:
