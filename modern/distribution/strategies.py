@@ -221,10 +221,12 @@ def _mirrored_over(devices: tuple[str, ...]) -> Any:
 
 
 def _refuse(config: Any) -> None:
+    # The RunConfig of a fetched tf.contrib.learn lacks the attribute: its constructor calls none of its base class.
+    distributed = getattr(config, "_experimental_distribute", None)
     unsupported = {
         "RunConfig(master=...)": bool(config.master) and not config.cluster_spec,
         "RunConfig(eval_distribute=...)": config.eval_distribute is not None,
-        "DistributeConfig(remote_cluster=...)": getattr(config._experimental_distribute, "remote_cluster", None) is not None,
+        "DistributeConfig(remote_cluster=...)": getattr(distributed, "remote_cluster", None) is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }
     for name, present in unsupported.items():
