@@ -15,7 +15,6 @@ __all__ = [
     "crf_decode",
     "crf_log_likelihood",
     "crf_log_norm",
-    "crf_multitag_sequence_score",
     "crf_sequence_score",
     "crf_unary_score",
     "viterbi_decode",
@@ -80,20 +79,6 @@ def crf_log_norm(inputs: Any, sequence_lengths: Any, transition_params: Any) -> 
     times = tf.range(1, tf.shape(steps, out_type=lengths.dtype)[0], dtype=lengths.dtype)
     alphas = tf.foldl(forward, (times, steps[1:]), steps[0])
     return tf.where_v2(lengths > 0, tf.reduce_logsumexp(alphas, 1), 0.0)
-
-
-def crf_multitag_sequence_score(inputs: Any, tag_bitmap: Any, sequence_lengths: Any, transition_params: Any) -> tf.Tensor:
-    """The logarithm of the sum over the sequences that a bitmap allows.
-
-    Args:
-        inputs: as of ``crf_sequence_score``, and so the rest.
-        tag_bitmap: bool of shape [batch_size, max_seq_len, num_tags].
-
-    Returns:
-        Of shape [batch_size].
-    """
-    allowed = tf.where_v2(tag_bitmap, inputs, -np.inf)
-    return crf_log_norm(allowed, sequence_lengths, transition_params)
 
 
 def crf_log_likelihood(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.compat.v2.data import Dataset
 from tensorflow.python.data.util import nest
@@ -19,7 +18,6 @@ __all__ = [
     "Reducer",
     "SqlDataset",
     "TFRecordWriter",
-    "assert_element_shape",
     "batch_and_drop_remainder",
     "bucket_by_sequence_length",
     "choose_from_datasets",
@@ -39,8 +37,6 @@ __all__ = [
     "parallel_interleave",
     "parse_example_dataset",
     "prefetch_to_device",
-    "read_batch_features",
-    "reduce_dataset",
     "rejection_resample",
     "sample_from_datasets",
     "scan",
@@ -101,30 +97,6 @@ def sloppy_interleave(map_func: Callable[..., Any], cycle_length: Any, block_len
     return parallel_interleave(map_func, cycle_length, block_length, sloppy=True)
 
 
-def assert_element_shape(expected_shapes: Any) -> Transformation:
-    """Elements of known shapes: a different one ends the iteration with InvalidArgumentError.
-
-    Args:
-        expected_shapes: a nest of shapes, as ``tf.data.get_output_shapes`` has it; may leave dimensions open.
-
-    Returns:
-        A transformation for ``Dataset.apply``; it raises ValueError for shapes that are known to differ.
-    """
-
-    def apply(dataset: Any) -> Any:
-        structure = tf.data.get_output_shapes(dataset)
-        shapes = nest.map_structure_up_to(structure, tf.TensorShape, expected_shapes)
-        nest.map_structure(lambda known, expected: known.merge_with(expected), structure, shapes)
-        return dataset.map(lambda *element: _ensure(element, shapes))
-
-    return apply
-
-
-def _ensure(element: tuple[Any, ...], shapes: Any) -> Any:
-    whole = element if isinstance(shapes, tuple) else element[0]
-    return nest.map_structure(tf.ensure_shape, whole, shapes)
-
-
 def sliding_window_batch(
     window_size: Any, stride: Any = None, window_shift: Any = None, window_stride: Any = 1
 ) -> Transformation:
@@ -154,38 +126,3 @@ def _batched(window: tuple[Any, ...], size: Any) -> Any:
     structure = window if len(window) > 1 else window[0]
     batches = nest.map_structure(lambda part: part.batch(size), structure)
     return batches if isinstance(batches, Dataset) else Dataset.zip(batches)
-
-
-def reduce_dataset(dataset: Any, reducer: Any) -> Any:
-    """A data set reduced to one element; use ``Dataset.reduce``.
-
-    Raises:
-        TypeError: not a data set.
-    """
-    if not isinstance(dataset, Dataset):
-        raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
-    return dataset.reduce(reducer.init_func(np.int64(0)), reducer.reduce_func)
-
-
-def read_batch_features(
-    file_pattern: Any,
-    batch_size: Any,
-    features: Any,
-    reader: Any = tf.data.TFRecordDataset,
-    reader_args: Any = None,
-    randomize_input: bool = True,
-    num_epochs: Any = None,
-    capacity: Any = 10000,
-) -> Any:
-    """The next batch of parsed examples of files; use ``make_batched_features_dataset``."""
-    dataset = make_batched_features_dataset(
-        file_pattern,
-        batch_size,
-        features,
-        reader=reader,
-        reader_args=reader_args,
-        shuffle=randomize_input,
-        num_epochs=num_epochs,
-        shuffle_buffer_size=capacity,
-    )
-    return tf.data.make_one_shot_iterator(dataset).get_next()

@@ -43,9 +43,6 @@ __all__ = [
     "index_to_string",
     "index_to_string_table_from_file",
     "index_to_string_table_from_tensor",
-    "string_to_index",
-    "string_to_index_table_from_file",
-    "string_to_index_table_from_tensor",
 ]
 
 KeyValueTensorInitializer = tf.lookup.KeyValueTensorInitializer
@@ -93,38 +90,6 @@ def index_table_from_tensor(
     """
     _require(mapping)
     return lookup_ops.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
-
-
-def string_to_index_table_from_file(
-    vocabulary_file: Any = None,
-    num_oov_buckets: int = 0,
-    vocab_size: Any = None,
-    default_value: Any = -1,
-    hasher_spec: Any = FastHashSpec,
-    name: str | None = None,
-) -> Any:
-    """The old name of ``index_table_from_file``, for strings."""
-    return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, tf.string, name)
-
-
-def string_to_index_table_from_tensor(
-    mapping: Any, num_oov_buckets: int = 0, default_value: Any = -1, hasher_spec: Any = FastHashSpec, name: str | None = None
-) -> Any:
-    """The old name of ``index_table_from_tensor``, for strings.
-
-    Raises:
-        ValueError: the mapping is not of strings.
-    """
-    with tf.name_scope(name, "string_to_index") as scope:
-        mapping = tf.convert_to_tensor(mapping)
-    if mapping.dtype.base_dtype != tf.string:
-        raise ValueError("string_to_index_table_from_tensor requires string.")
-    return index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=scope)
-
-
-def string_to_index(tensor: Any, mapping: Any, default_value: Any = -1, name: str | None = None) -> Any:
-    """Indices of strings in a mapping; use ``index_table_from_tensor``."""
-    return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
 
 
 def index_to_string_table_from_tensor(mapping: Any, default_value: Any = "UNK", name: str | None = None) -> Any:

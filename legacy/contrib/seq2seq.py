@@ -1,13 +1,12 @@
-"""``tf.contrib.seq2seq``: its loss, and helpers of decoders. Its decoders are refused."""
+"""``tf.contrib.seq2seq``: its loss. Its decoders are in the real tf.contrib alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-__all__ = ["hardmax", "sequence_loss", "tile_batch"]
+__all__ = ["sequence_loss"]
 
 
 def sequence_loss(
@@ -60,34 +59,3 @@ def sequence_loss(
             total = tf.cast(tf.count_nonzero(weights, counted), entropy.dtype)
             return tf.div_no_nan(tf.reduce_sum(entropy, counted), total)
         return entropy
-
-
-def hardmax(logits: Any, name: str | None = None) -> tf.Tensor:
-    """Ones where ``logits`` are largest along their last dimension, zeros elsewhere."""
-    with tf.name_scope(name, "Hardmax", [logits]):
-        logits = tf.convert_to_tensor(logits, name="logits")
-        return tf.one_hot(tf.argmax(logits, -1), logits.shape[-1].value or tf.shape(logits)[-1], dtype=logits.dtype)
-
-
-def tile_batch(t: Any, multiplier: int, name: str | None = None) -> Any:
-    """Every row of each tensor so many times, one behind the other: a batch for beam search.
-
-    Args:
-        t: a tensor of shape [batch_size, ...], or a structure of them.
-        multiplier: how many times.
-
-    Returns:
-        The same structure of tensors of shape [batch_size * multiplier, ...].
-    """
-    flat = tf.nest.flatten(t)
-    with tf.name_scope(name, "tile_batch", [*flat, multiplier]):
-        return tf.nest.map_structure(lambda tensor: _repeated_rows(tf.convert_to_tensor(tensor, name="t"), multiplier), t)
-
-
-def _repeated_rows(tensor: tf.Tensor, multiplier: int) -> tf.Tensor:
-    if tensor.shape.ndims is None:
-        raise ValueError("t must have statically known rank")
-    tiled = tf.repeat(tensor, multiplier, axis=0)
-    batch_size = tensor.shape.as_list()[0]
-    tiled.set_shape([None if batch_size is None else batch_size * multiplier, *tensor.shape[1:]])
-    return tiled

@@ -10,13 +10,13 @@ _PACKAGES = ("tensorflow.examples", "tensorflow.examples.tutorials", "tensorflow
 
 @contextlib.contextmanager
 def example_modules() -> Iterator[None]:
-    """While active, the module can be imported; it is ``legacy.contrib.mnist``."""
-    from estimator_bridge.legacy.contrib import mnist
+    """While active, the module can be imported; it is ``mnist_reader``."""
+    from estimator_bridge.legacy.tf1_surface import mnist_reader
 
     modules = {name: types.ModuleType(name) for name in _PACKAGES}
     for package in modules.values():
         package.__path__ = []
-    modules[f"{_PACKAGES[-1]}.input_data"] = mnist
+    modules[f"{_PACKAGES[-1]}.input_data"] = mnist_reader
     sys.modules.update(modules)
     for name, module in modules.items():
         parent, _, last = name.rpartition(".")

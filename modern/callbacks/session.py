@@ -35,6 +35,7 @@ class Request:
 
     def __init__(self, graph: Any, fetches: Any, feeds: Mapping[Any, Any] = MappingProxyType({})) -> None:
         self.feeds = feeds
+        self._graph = graph
         self._handler = _FetchHandler(graph, fetches, self.feeds)
         self.tensors: list[Tensor] = self._handler.fetches()
         self.operations: list[Operation] = self._handler.targets()
@@ -55,7 +56,8 @@ class Request:
 
     def results(self, values: Mapping[str, Any]) -> Any:
         """Returns the structure with the values of the tensors, given by name; None for an operation."""
-        return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
+        with self._graph.as_default():  # where TensorFlow 1's variables can be keys of a dictionary
+            return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
 
 
 class ReadOnlySession(SessionInterface):

@@ -245,9 +245,11 @@ def evaluating_replicas(config: Any) -> int:
 
 def _refuse(config: Any) -> None:
     evaluating_replicas(config)
+    # The RunConfig of a fetched tf.contrib.learn lacks the attribute: its constructor calls none of its base class.
+    distributed = getattr(config, "_experimental_distribute", None)
     unsupported = {
         "RunConfig(master=...)": bool(config.master) and not config.cluster_spec,
-        "DistributeConfig(remote_cluster=...)": getattr(config._experimental_distribute, "remote_cluster", None) is not None,
+        "DistributeConfig(remote_cluster=...)": getattr(distributed, "remote_cluster", None) is not None,
         "RunConfig(device_fn=...)": config.device_fn is not None,
     }
     for name, present in unsupported.items():

@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge import legacy
+from estimator_bridge.legacy.tf1_surface.python_keras import keras_file
+from estimator_bridge.legacy.upstream_contrib import packages
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, methods
 
 legacy.install()
@@ -31,6 +33,11 @@ WEIGHTS = _random.normal(size=[WIDTH, 1]).astype(np.float32)
 Y = (X @ WEIGHTS + 0.1 * _random.normal(size=[ROWS, 1])).astype(np.float32)
 CLASSES = (Y > 0).astype(np.int64)
 WORDS = _random.randint(0, IDS - 1, size=[ROWS, 4]).astype(np.int64)  # with duplicates; the last id never occurs
+
+
+def contrib_estimator() -> Any:
+    """Returns the ``tf.contrib.estimator`` of scripts; most of its heads are in a fetched tf.contrib alone."""
+    return packages.contrib(keras_file).estimator
 
 
 def make_engine(path: str, **options: Any) -> Engine:

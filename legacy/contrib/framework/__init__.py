@@ -1,5 +1,7 @@
 """``tf.contrib.framework``: arg_scope and variables as tf-slim keeps them, core's names, and helpers of our own."""
 
+# ruff: noqa: F405 -- names of the packages that are imported whole
+
 from __future__ import annotations
 
 import tensorflow.compat.v1 as tf
@@ -14,54 +16,10 @@ from tensorflow.python.ops.init_ops import (
     convolutional_orthogonal_3d,
 )
 from tensorflow.python.util.deprecation import deprecated, deprecated_arg_values, deprecated_args
-from tf_slim import (
-    VariableDeviceChooser,
-    add_arg_scope,
-    add_model_variable,
-    arg_scope,
-    arg_scoped_arguments,
-    assert_global_step,
-    assert_or_get_global_step,
-    assign_from_checkpoint,
-    assign_from_checkpoint_fn,
-    assign_from_values,
-    assign_from_values_fn,
-    create_global_step,
-    current_arg_scope,
-    filter_variables,
-    get_global_step,
-    get_local_variables,
-    get_model_variables,
-    get_or_create_global_step,
-    get_trainable_variables,
-    get_unique_variable,
-    get_variable_full_name,
-    get_variables,
-    get_variables_by_name,
-    get_variables_by_suffix,
-    get_variables_to_restore,
-    global_variable,
-    has_arg_scope,
-    local_variable,
-    model_variable,
-    variable,
-)
+from tf_slim import *  # noqa: F403 -- __all__ says which
 from tf_slim.ops.framework_ops import get_graph_from_inputs, get_name_scope
 
 from estimator_bridge.legacy.contrib.framework import nest
-from estimator_bridge.legacy.contrib.framework.checkpoints import (
-    load_and_remap_matrix_initializer,
-    load_embedding_initializer,
-    load_linear_multiclass_bias_initializer,
-    load_variable_slot_initializer,
-)
-from estimator_bridge.legacy.contrib.framework.tensors import (
-    assert_scalar_int,
-    get_placeholders,
-    py_func,
-    reduce_sum_n,
-    remove_squeezable_dimensions,
-)
 
 __all__ = [
     "BoundedTensorSpec",
@@ -77,7 +35,6 @@ __all__ = [
     "assert_or_get_global_step",
     "assert_same_float_dtype",
     "assert_scalar",
-    "assert_scalar_int",
     "assign_from_checkpoint",
     "assign_from_checkpoint_fn",
     "assign_from_values",
@@ -99,7 +56,6 @@ __all__ = [
     "get_model_variables",
     "get_name_scope",
     "get_or_create_global_step",
-    "get_placeholders",
     "get_trainable_variables",
     "get_unique_variable",
     "get_variable_full_name",
@@ -112,19 +68,12 @@ __all__ = [
     "init_from_checkpoint",
     "is_tensor",
     "list_variables",
-    "load_and_remap_matrix_initializer",
     "load_checkpoint",
-    "load_embedding_initializer",
-    "load_linear_multiclass_bias_initializer",
     "load_variable",
-    "load_variable_slot_initializer",
     "local_variable",
     "model_variable",
     "nest",
     "prepend_name_scope",
-    "py_func",
-    "reduce_sum_n",
-    "remove_squeezable_dimensions",
     "smart_case",
     "smart_cond",
     "smart_constant_value",

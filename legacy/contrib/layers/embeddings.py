@@ -8,47 +8,6 @@ import tensorflow.compat.v1 as tf
 import tf_slim
 
 
-def bow_encoder(
-    ids: Any,
-    vocab_size: int,
-    embed_dim: int,
-    sparse_lookup: bool = True,
-    initializer: Any = None,
-    regularizer: Any = None,
-    trainable: bool = True,
-    scope: Any = None,
-    reuse: bool | None = None,
-) -> tf.Tensor:
-    """The mean of the embeddings of each row's symbols: a bag of words.
-
-    Args:
-        ids: int32 or int64, dense or (with ``sparse_lookup``) sparse, of shape [batch_size, length].
-        vocab_size: how many symbols.
-        embed_dim: size of an embedding.
-        sparse_lookup: leave id 0, the padding of a dense ``ids``, out of the mean; a row of nothing else gets symbol 0.
-
-    Returns:
-        float32 of shape [batch_size, embed_dim]; the variable is ``bow_encoder/embeddings``.
-
-    Raises:
-        ValueError: a size is missing.
-        TypeError: ``ids`` is sparse and ``sparse_lookup`` is not set.
-    """
-    if not vocab_size or not embed_dim:
-        raise ValueError("Must specify vocab size and embedding dimension")
-    is_sparse = isinstance(ids, tf.SparseTensor)
-    with tf.variable_scope(scope, "bow_encoder", [ids], reuse=reuse):
-        embeddings = tf_slim.model_variable(
-            "embeddings", [vocab_size, embed_dim], initializer=initializer, regularizer=regularizer, trainable=trainable
-        )
-        if sparse_lookup:
-            sparse_ids = ids if is_sparse else tf_slim.dense_to_sparse(ids)
-            return safe_embedding_lookup_sparse([embeddings], sparse_ids, combiner="mean", default_id=0)
-        if is_sparse:
-            raise TypeError(f"ids are expected to be dense Tensor, got: {ids}")
-        return tf.reduce_mean(tf.nn.embedding_lookup(embeddings, ids), axis=1)
-
-
 def embed_sequence(
     ids: Any,
     vocab_size: int | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from estimator_bridge.legacy.contrib.opt.adam import AdaMaxOptimizer, LazyAdamOptimizer, NadamOptimizer
+from estimator_bridge.legacy.contrib.opt.lazy_adam import LazyAdamOptimizer
 from estimator_bridge.legacy.contrib.opt.weight_decay import (
     AdamWOptimizer,
     DecoupledWeightDecayExtension,
@@ -12,12 +12,10 @@ from estimator_bridge.legacy.contrib.opt.weight_decay import (
 from estimator_bridge.legacy.contrib.opt.wrappers import MovingAverageOptimizer
 
 __all__ = [
-    "AdaMaxOptimizer",
     "AdamWOptimizer",
     "DecoupledWeightDecayExtension",
     "LazyAdamOptimizer",
     "MomentumWOptimizer",
     "MovingAverageOptimizer",
-    "NadamOptimizer",
     "extend_with_decoupled_weight_decay",
 ]

@@ -1,7 +1,6 @@
 """Heads of tf.estimator and their Keras layers: one row for each class of tensorflow-estimator 2.15.0."""
 
 import inspect
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from estimator_bridge.modern.canned.heads.composed import MultiHead, SequentialH
 from estimator_bridge.modern.canned.heads.single import BinaryHead, MultiClassHead, MultiLabelHead, RegressionHead
 
 Arguments = dict[str, Any]
+_PACKAGES = {"tensorflow_estimator.contrib.": "contrib.", "tensorflow_estimator.": ""}
 
 
 def layer(head: Any) -> Head:
@@ -23,11 +23,9 @@ def layer(head: Any) -> Head:
         NotSupportedError: if the head has a custom class or a function that keeps variables.
     """
     kind = type(head)
-    # The attribute counts only on the class itself: a script's subclass may compute something else.
-    name = vars(kind).get("contrib_head")
-    if kind.__module__.startswith("tensorflow_estimator."):
-        is_contribs = kind.__module__.startswith("tensorflow_estimator.contrib.")
-        name = f"contrib.{kind.__name__.lstrip('_')}" if is_contribs else kind.__name__
+    # A script's own class may have the same name and compute something else.
+    package = next((package for package in _PACKAGES if kind.__module__.startswith(package)), None)
+    name = f"{_PACKAGES[package]}{kind.__name__}" if package else ""
     if name not in HEADS:
         raise NotSupportedError(
             f"The head {kind.__qualname__} has no Keras layer.",
@@ -99,31 +97,8 @@ def _sequential(head: Any) -> Head:
 
 
 def _contrib_multi(head: Any) -> Head:
-    heads = [layer(part) for part in _kept(head, "heads")]
-    weights = _kept(head, "head_weights") or ()
-    return MultiHead(heads, weights, units=head.logits_dimension, reduction=heads[0].reduction)
-
-
-def _contrib_multi_label(head: Any) -> Head:
-    known = types.SimpleNamespace(
-        logits_dimension=head.logits_dimension,
-        name=head.name,
-        _weight_column=_kept(head, "weight_column"),
-        _loss_fn=_kept(head, "loss_fn"),
-        _loss_reduction=_kept(head, "loss_reduction"),
-    )
-    named = {
-        "vocabulary": _kept(head, "label_vocabulary"),
-        "thresholds": _kept(head, "thresholds"),
-        "judged": _kept(head, "classes_for_class_based_metrics"),
-        "exact": True,
-    }
-    return MultiLabelHead(**_common(known) | named)
-
-
-def _kept(head: Any, name: str) -> Any:
-    """Returns a setting of a head of ``tf.contrib``: ours has it as an attribute, the real one as a private one."""
-    return getattr(head, name) if hasattr(head, name) else getattr(head, f"_{name}")
+    heads = [layer(part) for part in head._heads]
+    return MultiHead(heads, head._head_weights or (), units=head.logits_dimension, reduction=heads[0].reduction)
 
 
 HEADS: Mapping[str, Callable[[Any], Head]] = {
@@ -138,7 +113,7 @@ HEADS: Mapping[str, Callable[[Any], Head]] = {
     "_RegressionHeadWithMeanSquaredErrorLoss": _regression,
     "MultiHead": _multi,
     "SequentialHeadWrapper": _sequential,
-    # Heads of tf.contrib.estimator, by their attribute contrib_head; its other heads come from tensorflow-estimator.
-    "contrib.MultiHead": _contrib_multi,
-    "contrib.MultiLabelHead": _contrib_multi_label,
+    # Of the fetched tf.contrib.estimator; its other heads are those of tensorflow-estimator.
+    "contrib._MultiHead": _contrib_multi,
+    "contrib._MultiLabelHead": _multi_label,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import operator
 import re
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 
 from estimator_bridge.legacy import contrib
 from estimator_bridge.legacy.contrib.files import is_module
+from estimator_bridge.legacy.contrib.refusal import ContribAttributeError
 from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS, replacement, successor
+from estimator_bridge.legacy.upstream_contrib import cache
 
 FOLDER = Path(contrib.__file__).parent
-MACHINERY = {"__init__", "__pycache__", "files", "mnist", "namespace", "offered", "refusal", "replacements"}
+MACHINERY = {"__init__", "__pycache__", "files", "namespace", "offered", "refusal", "replacements"}
 DOCS = Path(__file__).parents[3] / "docs" / "reference"
 
 # The folders of tensorflow/contrib in TensorFlow 1.15.5.
@@ -194,8 +197,27 @@ def test_names_that_only_files_offer(tf1: object) -> None:
     assert resolves(tf1, "tf.contrib.learn.python.learn.learn_runner.run")
     assert resolves(tf1, "tf.contrib.learn.python.learn.estimators.run_config.Environment")
     assert not resolves(tf1, "tf.contrib.learn.python.learn.nowhere")
-    assert resolves(tf1, "tf.contrib.learn.python.learn.datasets.mnist.read_data_sets")
-    assert not resolves(tf1, "tf.contrib.learn.read_data_sets")
+    assert not resolves(tf1, "tf.contrib.learn.Environment")
+
+
+# A name of each kind that a fetched tf.contrib alone has: of a package of ours, by its file, and of another package.
+FETCHED = [
+    "contrib.rnn.LSTMBlockCell",
+    "contrib.estimator.multi_label_head",
+    "contrib.estimator.python.estimator.replicate_model_fn.TowerOptimizer",
+    "contrib.learn.MetricSpec",
+    "contrib.image.rotate",
+]
+
+
+@pytest.mark.skipif(cache.is_fetched(), reason="the real tf.contrib has these names")
+@pytest.mark.parametrize("symbol", FETCHED)
+def test_the_message_names_the_command_that_fetches_a_name(symbol: str, tf1: object) -> None:
+    with pytest.raises(ContribAttributeError) as raised:
+        operator.attrgetter(symbol)(tf1)
+
+    assert "TensorFlow 2 removed tf.contrib." in str(raised.value)
+    assert "Or fetch the real tf.contrib (222 MB, once; Apache-2.0): estimator-bridge contrib fetch" in str(raised.value)
 
 
 def test_the_pages_are_written_from_the_tables() -> None:

@@ -13,6 +13,8 @@ FETCH = "estimator-bridge contrib fetch"
     ("symbol", "helps"),
     [
         ("tf.contrib.opt.LARSOptimizer", True),
+        ("tf.contrib.rnn.LSTMBlockCell", True),
+        ("tf.contrib.image.rotate", True),
         ("tf.contrib.bayesflow.monte_carlo", True),
         ("tf.contrib.tpu.TPUInfeedSpec", False),
         ("tf.contrib.no_such_package.name", False),

@@ -204,6 +204,26 @@ def test_an_experiment_evaluates_new_checkpoints_while_it_trains(tmp_path: Path)
         assert modern[2] == (None if legacy[2] is None else pytest.approx(legacy[2], rel=1e-5))
 
 
+def test_a_hook_may_key_its_fetches_by_a_variable(tmp_path: Path) -> None:
+    """The hooks of the real ``tf.contrib.learn`` ask for the global step so."""
+
+    class Sevens(v1.train.SessionRunHook):
+        def begin(self) -> None:
+            self.variable, self.seven = v1.train.get_global_step(), tf.constant(7)
+            self.seen: list[int] = []
+
+        def before_run(self, run_context: Any) -> Any:
+            return v1.train.SessionRunArgs({self.variable: self.seven})
+
+        def after_run(self, run_context: Any, run_values: Any) -> None:
+            self.seen += run_values.results.values()
+
+    for path in PATHS:
+        hook = Sevens()
+        train(path, model(), tmp_path / path, hooks=[hook], steps=3)
+        assert hook.seen == [7, 7, 7]
+
+
 def test_a_script_s_own_kinds_of_tensorflow_s_hooks_run_as_they_are(tmp_path: Path) -> None:
     class Stop(tf.compat.v1.train.StopAtStepHook):
         pass

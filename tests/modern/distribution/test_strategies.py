@@ -59,6 +59,15 @@ def test_what_is_not_honoured_is_refused_by_name(name: str, config: dict[str, An
         distribution_for(settings)
 
 
+def test_a_run_config_of_the_real_contrib_learn_is_one_device() -> None:
+    """Its constructor does not set what later constructors of its base class set."""
+
+    class Settings:
+        cluster_spec = master = eval_distribute = device_fn = train_distribute = None
+
+    assert distribution_for(Settings()).strategy is tf.distribute.get_strategy()
+
+
 def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
     model = minimizing(lambda: v1.train.AdamOptimizer(0.05))
     alone = train("legacy", model, tmp_path / "alone", steps=5)

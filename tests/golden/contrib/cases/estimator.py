@@ -203,7 +203,8 @@ def _model_fn(features, labels, mode, params=None):
         return tf.estimator.EstimatorSpec(mode, {"y": y}, export_outputs=outputs)
     loss = tf.losses.mean_squared_error(labels, y)
     inner = _SGD(0.01) if params else tf.train.MomentumOptimizer(0.01, 0.9)
-    step = estimator.TowerOptimizer(inner).minimize(loss, tf.train.get_global_step())
+    optimizer = inner if (params or {}).get("one tower") else estimator.TowerOptimizer(inner)
+    step = optimizer.minimize(loss, tf.train.get_global_step())
     metrics = {"mean": tf.metrics.mean(y), "error": tf.metrics.mean_squared_error(labels, y)}
     return tf.estimator.EstimatorSpec(mode, {"y": y}, loss, step, metrics)
 
@@ -421,11 +422,12 @@ def early_stopping_and_memory():
         from tensorflow_estimator.python.estimator.early_stopping import read_eval_metrics, stop_if_higher_hook
         from tensorflow_estimator.python.estimator.hooks.hooks import InMemoryEvaluatorHook
 
-    made = tf.estimator.Estimator(_model_fn, tempfile.mkdtemp())
+    one = {"one tower": True}
+    made = tf.estimator.Estimator(_model_fn, tempfile.mkdtemp(), params=one)
     made.train(_input_fn, steps=2)
     made.evaluate(_input_fn, steps=1)
     read = read_eval_metrics(made.eval_dir())
-    other = tf.estimator.Estimator(_model_fn, tempfile.mkdtemp())
+    other = tf.estimator.Estimator(_model_fn, tempfile.mkdtemp(), params=one)
     stop = stop_if_higher_hook(other, "loss", -1.0, eval_dir=made.eval_dir(), run_every_secs=None, run_every_steps=1)
     other.train(_input_fn, steps=5, hooks=[stop])
     stopped_at = other.get_variable_value("global_step")

@@ -209,6 +209,11 @@ def tensors():
         "scalar": framework.assert_scalar_int(tf.constant(3)),
         "not int": _raised(lambda: framework.assert_scalar_int(tf.constant(3.0))),
         "not scalar": _raised(lambda: framework.assert_scalar_int(tf.constant([3]))),
+    }
+
+
+def tensors_of_core():
+    return {
         "any scalar": framework.assert_scalar(floats()),
         "dtype": framework.assert_same_float_dtype([floats(2), floats(3)]).name,
         "converted": framework.convert_to_tensor_or_sparse_tensor([1, 2]),
@@ -218,17 +223,24 @@ def tensors():
 
 
 def graphs():
-    a, b = tf.placeholder(tf.float32, name="a"), tf.placeholder(tf.int32, [2], name="b")
-    tf.add(a, 1.0)
+    a, b = tf.constant(1.0), tf.constant([1, 2])
     with tf.name_scope("outer"), tf.name_scope("inner"):
         scope = framework.get_name_scope()
     return {
-        "placeholders": [tensor.name for tensor in framework.get_placeholders(tf.get_default_graph())],
-        "no graph": _raised(lambda: framework.get_placeholders(1)),
         "scope": scope,
         "graph": framework.get_graph_from_inputs([a, b]) is tf.get_default_graph(),
         "stripped": framework.strip_name_scope("outer/inner", "outer"),
         "prepended": framework.prepend_name_scope("inner", "outer"),
+    }
+
+
+def placeholders():
+    a = tf.placeholder(tf.float32, name="a")
+    tf.placeholder(tf.int32, [2], name="b")
+    tf.add(a, 1.0)
+    return {
+        "placeholders": [tensor.name for tensor in framework.get_placeholders(tf.get_default_graph())],
+        "no graph": _raised(lambda: framework.get_placeholders(1)),
     }
 
 

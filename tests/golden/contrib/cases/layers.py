@@ -176,14 +176,17 @@ def other_normalizations():
         layers.instance_norm(image, scale=False, data_format="NCHW", epsilon=0.1, scope="channels_first"),
         layers.group_norm(image, groups=2),
         layers.group_norm(image, groups=2, center=False, channels_axis=-1, reduction_axes=(-3, -2), mean_close_to_zero=True),
-        layers.gdn(floats(1, 2, 2, 2)),
-        layers.gdn(floats(1, 2, 2, 2), inverse=True, beta_min=0.01, gamma_init=0.2),
     ]
 
 
-def gdn_class():
+def divisive_normalization():
     layer = layers.GDN(inverse=False, name="divisive")
-    return [layer(floats(1, 2, 2, 2)), [variable.name for variable in layer.variables]]
+    return [
+        layer(floats(1, 2, 2, 2)),
+        [variable.name for variable in layer.variables],
+        layers.gdn(floats(1, 2, 2, 2)),
+        layers.gdn(floats(1, 2, 2, 2), inverse=True, beta_min=0.01, gamma_init=0.2),
+    ]
 
 
 def regularizers():

@@ -395,13 +395,18 @@ def input_fns():
     ]
 
 
-def constants_of_learn():
-    def values(holder):
-        return {name: value for name, value in vars(holder).items() if name.isupper()}
+def _values(holder):
+    return {name: value for name, value in vars(holder).items() if name.isupper()}
 
+
+def constants_of_learn():
+    kinds = (learn.ProblemType, learn.PredictionKey, metric_key.MetricKey)
+    return [[_values(holder) for holder in kinds], constants.ProblemType is learn.ProblemType]
+
+
+def modes_of_learn():
     return [
-        [values(holder) for holder in (learn.ModeKeys, learn.ProblemType, learn.PredictionKey, metric_key.MetricKey)],
-        [model_fn.ModeKeys is learn.ModeKeys, constants.ProblemType is learn.ProblemType],
+        [_values(learn.ModeKeys), model_fn.ModeKeys is learn.ModeKeys],
         [learn.ModeKeys.validate("infer"), _refused(ValueError, lambda: learn.ModeKeys.validate("predict"))],
         issubclass(learn.NanLossDuringTrainingError, RuntimeError),
     ]

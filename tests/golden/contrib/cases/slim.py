@@ -10,10 +10,10 @@ from record import floats
 slim = tf.contrib.slim
 
 OF_LAYERS = """
-    GDN OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES RevBlock apply_regularization avg_pool2d avg_pool3d batch_norm
-    bias_add bow_encoder conv1d conv2d conv2d_in_plane conv2d_transpose conv3d conv3d_transpose convolution
+    OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES RevBlock apply_regularization avg_pool2d avg_pool3d batch_norm
+    bias_add conv1d conv2d conv2d_in_plane conv2d_transpose conv3d conv3d_transpose convolution
     convolution1d convolution2d convolution2d_in_plane convolution2d_transpose convolution3d convolution3d_transpose
-    dense_to_sparse dropout elu embed_sequence embedding_lookup_unique flatten fully_connected gdn group_norm
+    dense_to_sparse dropout elu embed_sequence embedding_lookup_unique flatten fully_connected group_norm
     images_to_sequence instance_norm l1_l2_regularizer l1_regularizer l2_regularizer layer_norm
     legacy_fully_connected legacy_linear legacy_relu linear max_pool2d max_pool3d maxout one_hot_encoding
     optimize_loss recompute_grad relu relu6 repeat rev_block safe_embedding_lookup_sparse scale_gradient
@@ -34,6 +34,10 @@ OF_FRAMEWORK = """
 def same_as_layers_and_framework():
     homes = ((tf.contrib.layers, OF_LAYERS), (tf.contrib.framework, OF_FRAMEWORK))
     return {name: getattr(slim, name) is getattr(home, name) for home, names in homes for name in names.split()}
+
+
+def rarely_used_ones_same_as_layers():
+    return [getattr(slim, name) is getattr(tf.contrib.layers, name) for name in ("GDN", "bow_encoder", "gdn")]
 
 
 def modules():

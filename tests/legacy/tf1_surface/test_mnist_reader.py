@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.legacy.contrib import mnist
+from estimator_bridge.legacy.tf1_surface import mnist_reader as mnist
 from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 
 GOLDEN = Path(__file__).parents[2] / "golden"

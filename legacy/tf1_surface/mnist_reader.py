@@ -38,10 +38,10 @@ class DataSet:
         images: (examples, rows, columns, 1), from 0 to 255.
         labels: (examples,), or (examples, 10) one-hot.
         fake_data: answer with ones.
-        one_hot: of fake data.
+        one_hot: Labels of fake data are vectors.
         dtype: float32, which scales to 0..1, or uint8.
         reshape: flatten each image.
-        seed: of the order of batches; by default the graph's seed.
+        seed: Seed of the order of batches; by default the graph's seed.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class DataSet:
         """The next examples; what an epoch has left is completed from the next one, in a new order.
 
         Args:
-            batch_size: how many.
+            batch_size: Number of examples.
             fake_data: answer with ones.
             shuffle: draw a new order for each epoch.
 
@@ -128,8 +128,8 @@ def read_data_sets(
         one_hot: labels as vectors.
         dtype: float32, which scales to 0..1, or uint8.
         reshape: flatten each image.
-        validation_size: how many of the first training examples are kept apart.
-        seed: of the order of batches.
+        validation_size: Number of the first training examples that are kept apart.
+        seed: Seed of the order of batches.
         source_url: not used; nothing is downloaded.
 
     Returns:
@@ -175,8 +175,8 @@ def extract_labels(f: Any, one_hot: bool = False, num_classes: int = _CLASSES) -
 
     Args:
         f: a path, or a file open for reading bytes.
-        one_hot: as vectors.
-        num_classes: their length.
+        one_hot: Returns labels as vectors.
+        num_classes: Length of these vectors.
     """
     _, labels = _read(f, _LABELS)
     return dense_to_one_hot(labels, num_classes) if one_hot else labels
