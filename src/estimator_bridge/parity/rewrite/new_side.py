@@ -36,7 +36,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     session = Session(trace, old, plan)
     dropout.equalise(session.step.read_value, feeds=False)
     models.intercept(session, tf_keras)
-    tapes.intercept(session)
+    tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)
 
     def check() -> None:
