@@ -165,6 +165,7 @@ class Evidence:
         is_shuffled: True if one of the sides shuffles its input.
         metrics: Metrics that differ.
         predictions: Names of predictions that differ.
+        shapes: Shapes of the variables without a counterpart.
     """
 
     old: SideEvidence
@@ -178,3 +179,4 @@ class Evidence:
     is_shuffled: bool = True
     metrics: tuple[MetricEvidence, ...] = ()
     predictions: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)

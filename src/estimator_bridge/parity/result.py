@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Any, Literal
 
+from estimator_bridge.parity.causes.cause import Cause
+
 Verdict = Literal["equal", "different", "not comparable"]
 Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
 EXIT_CODES: dict[Verdict, int] = {"equal": 0, "different": 1, "not comparable": 2}
@@ -107,7 +109,8 @@ class ParityResult:
     ``findings`` is empty exactly if the verdict is "equal"; findings are in the order of training, so the first is the cause.
     ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
-    are those named ``modern``.
+    are those named ``modern``. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
+    what only the old script has.
     """
 
     command: tuple[str, ...]
@@ -122,6 +125,8 @@ class ParityResult:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     new_side: Literal["modern", "new"] = "modern"
+    cause: Cause | None = None
+    not_compared: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[str, str]:

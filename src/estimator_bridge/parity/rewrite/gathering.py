@@ -98,10 +98,19 @@ def gather(old: Trace, new: Trace) -> Evidence:
         tuple(paired.get("unmatched_new", ())),
         anchored,
         start=start,
+        shapes=_unpaired_shapes(old, new, names),
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         is_shuffled=facts.get("shuffles", True) or any(event["shuffles"] for event in new.events("input")),
     )
+
+
+def _unpaired_shapes(old: Trace, new: Trace, names: NewNames) -> dict[str, tuple[int, ...]]:
+    shapes = {name: tuple(shape) for event in old.events("variables") for name, shape, _ in event["variables"]}
+    if names.model:
+        shapes |= {key: entry.shape for key, entry in read_index(checkpoint(new, "at", 0)).entries.items()}
+    unpaired = [*names.paired.get("unmatched_old", ()), *names.paired.get("unmatched_new", ())]
+    return {name: shapes[name] for name in unpaired if name in shapes}
 
 
 def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) -> SideEvidence:
@@ -183,7 +192,7 @@ def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
 
 def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:
     event = next(side.events("dropout"), None)
-    return event and tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
+    return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
 
 
 def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
@@ -193,8 +202,9 @@ def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
 
 def _graph(side: Trace) -> GraphFacts | None:
     event = next(side.events("graph"), None)
-    flattened = tuple(tuple(shape) for shape in event["flattened"]) if event else ()
-    return event and GraphFacts(tuple(event["broadcasts"]), flattened, tuple(event["epsilons"]))
+    if event is None:
+        return None
+    return GraphFacts(tuple(event["broadcasts"]), tuple(map(tuple, event["flattened"])), tuple(event["epsilons"]))
 
 
 def _rates(side: Trace, steps: int) -> tuple[tuple[float, ...], ...]:

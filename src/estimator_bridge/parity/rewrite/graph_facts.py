@@ -9,7 +9,23 @@ from typing import Any
 import tensorflow as tf
 
 _ELEMENTWISE = frozenset(
-    ["Add", "AddV2", "Sub", "Mul", "RealDiv", "SquaredDifference", "Pow", "Maximum", "Minimum", "Equal", "NotEqual", "Greater", "Less", "LogicalAnd", "LogicalOr"]
+    [
+        "Add",
+        "AddV2",
+        "Sub",
+        "Mul",
+        "RealDiv",
+        "SquaredDifference",
+        "Pow",
+        "Maximum",
+        "Minimum",
+        "Equal",
+        "NotEqual",
+        "Greater",
+        "Less",
+        "LogicalAnd",
+        "LogicalOr",
+    ]
 )
 
 

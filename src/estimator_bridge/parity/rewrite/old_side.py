@@ -189,6 +189,12 @@ class _ReferenceHook(TrainHook):
         if self._plan.has_anchor(index, self._every):
             self._write_anchor(run_context.session, index)
 
+    def end(self, session: Any) -> None:
+        super().end(session)
+        index = self._progress.steps
+        if self._steps and index > FIRST_STEPS and not self._plan.has_anchor(index, self._every):
+            self._write_anchor(session, index)
+
     def _write_rates(self, index: int, fetched: list[Any]) -> None:
         known = zip(self._optimizers, fetched, strict=True)
         rates = [

@@ -161,6 +161,11 @@ class Session:
                 warnings=report.warnings,
             )
 
+    def end(self) -> None:
+        """Writes the values at the end of the script."""
+        if self.weights is not None and not self.plan.is_free:
+            self.weights.write(f"end-{self.index}")
+
     def begin_step(self) -> None:
         """Begins a training step."""
         dropout.begin_step()
