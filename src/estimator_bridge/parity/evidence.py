@@ -90,7 +90,7 @@ class BatchEvidence:
 
     Attributes:
         rows: Rows of both: (own, recorded).
-        digests: Digests of the values of both.
+        digests: Sums of the digests of the rows of both, so that the order of rows within a batch does not count.
     """
 
     rows: tuple[int, int]
@@ -162,10 +162,11 @@ class Evidence:
         start: Global step before the first training step.
         estimator: Name of the old script's Estimator class.
         batches: First training batches; empty if the user adapts them.
-        is_shuffled: True if one of the sides shuffles its input.
+        is_shuffled: True if one of the sides shuffles its input, or may do so by random numbers of NumPy or Python.
         metrics: Metrics that differ.
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
+        slots: Names of the optimizers' slots.
     """
 
     old: SideEvidence
@@ -180,3 +181,4 @@ class Evidence:
     metrics: tuple[MetricEvidence, ...] = ()
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    slots: frozenset[str] = frozenset()

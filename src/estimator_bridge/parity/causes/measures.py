@@ -25,7 +25,8 @@ UNEXPLAINED = 0.1
 class Fit:
     """The gradient or the update of one variable on both sides.
 
-    An explanation is a number and its misfit: the share of the difference, in the Euclidean norm, that it leaves over.
+    An explanation is a number and its misfit: the share of the difference (for factors, of the smaller one of difference and new
+    value), in the Euclidean norm, that it leaves over.
 
     Attributes:
         name: Name of the variable.
@@ -59,14 +60,15 @@ class Fit:
 def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
     old, new, value = (np.asarray(array, np.float64).ravel() for array in (old, new, value))
     gap = new - old
-    size = max(float(np.linalg.norm(gap)), 1e-300)
+    whole = float(np.linalg.norm(gap))
+    part = min(whole, float(np.linalg.norm(new)))
 
-    def explain(target: Any, *columns: Any) -> tuple[float, float]:
+    def explain(size: float, target: Any, *columns: Any) -> tuple[float, float]:
         matrix = np.stack(columns, 1)
         if not matrix.any() or not np.isfinite(matrix).all() or not np.isfinite(target).all():
             return 0.0, 1.0
         found = np.linalg.lstsq(matrix, target, rcond=None)[0]
-        return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / size
+        return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / max(size, 1e-300)
 
     differs = not float(np.max(np.abs(gap), initial=0.0)) <= tolerance
     return Fit(
@@ -75,10 +77,10 @@ def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
         float(np.max(np.abs(old), initial=0.0)),
         float(np.max(np.abs(new), initial=0.0)),
         differs,
-        explain(new, old),
-        explain(gap, value),
-        explain(gap, np.sign(value)),
-        explain(new, old, value) if old.size > 2 else explain(new, old),
+        explain(part, new, old),
+        explain(whole, gap, value),
+        explain(whole, gap, np.sign(value)),
+        explain(part, new, old, value) if old.size > 2 else explain(part, new, old),
         float(np.vdot(value, value)),
     )
 
@@ -200,9 +202,10 @@ def parting(evidence: Evidence) -> Parting:
         if applied := _differing(gradient_fits(old, new, True)):
             return Parting(Stage.APPLIED, old.index, applied)
         updates = _differing(update_fits(old, new))
-        trained, averages = {*evidence.old.trainable, *evidence.new.trainable}, evidence.old.moving_averages
-        for stage, names in ((Stage.UPDATE, trained), (Stage.AVERAGE, averages)):
-            if found := tuple(fit for fit in updates if fit.name in names):
+        averages = tuple(fit for fit in updates if fit.name in evidence.old.moving_averages)
+        weights = tuple(fit for fit in updates if fit.name not in evidence.slots and fit not in averages)
+        for stage, found in ((Stage.UPDATE, weights), (Stage.AVERAGE, averages)):
+            if found:
                 return Parting(stage, old.index, found)
     for index, pair in enumerate(zip(evidence.old.losses, evidence.new.losses, strict=False), 1):
         if losses_differ(*pair):

@@ -99,6 +99,7 @@ def gather(old: Trace, new: Trace) -> Evidence:
         anchored,
         start=start,
         shapes=_unpaired_shapes(old, new, names),
+        slots=frozenset(map(names.of_key, names.slots)),
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         is_shuffled=facts.get("shuffles", True) or any(event["shuffles"] for event in new.events("input")),
@@ -186,8 +187,8 @@ def _gradients(side: Trace, names: NewNames, what: str, index: int) -> Mapping[s
 
 
 def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
-    trained = {name for name, _, trainable in variables if trainable}
-    return tuple(source for source, target, _ in names.paired.get("matches", ()) if source not in trained)
+    others = {name for name, _, trainable in variables if not trainable}
+    return tuple(source for source, target, _ in names.paired.get("matches", ()) if source in others)
 
 
 def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:

@@ -12,6 +12,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.measures import noise, update_fits
 from estimator_bridge.parity.causes.optimizers.accumulators import initial_accumulators
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences
+from estimator_bridge.parity.causes.optimizers.rates import learning_rate, schedule
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
@@ -64,7 +65,7 @@ def judge_rewrite(
     names, evidence = NewNames(new), gather(old, new)
     losses = pair_losses(old, new)
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
-    updates, update_notes = _updates(evidence, names)
+    updates, update_notes = _updates(evidence)
     predictions, prediction_notes = _predictions(old, new, thresholds)
     outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
@@ -142,23 +143,24 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
 
 
 def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
-    """Yields what the comparison replaces by the old script's: batches, and initial values of slots."""
+    """Yields what losses may not show: batches and initial slots, which the comparison replaces, and learning rates before an anchor."""
     for cause in (*batch_size(evidence), *batch_order(evidence)):
         yield ParityFinding("batch", cause.seen, cause.step)
+    for cause in (*learning_rate(evidence), *schedule(evidence)):
+        yield ParityFinding("first update", cause.seen, cause.step)
     for cause in initial_accumulators(evidence):
         yield ParityFinding("initial values", cause.seen, cause.step)
 
 
-def _updates(evidence: Evidence, names: NewNames) -> tuple[list[ParityFinding], list[str]]:
+def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     """Compares what each of the first steps changed; both sides start it from the same values."""
     findings: list[ParityFinding] = []
     notes: list[str] = []
-    slots = {names.of_key(key) for key in names.slots}
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
         ignored = sorted(noise(here.gradients(), there.gradients()))
         if ignored:
             notes.append(f"The gradients of {first_three(ignored)} are rounding, so their updates are not compared.")
-        fits = [fit for fit in update_fits(here, there) if fit.name not in slots]
+        fits = [fit for fit in update_fits(here, there) if fit.name not in evidence.slots]
         outside = [
             f"{fit.name} x{fit.ratio[0]:.4g}" if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs
         ]

@@ -13,6 +13,7 @@ import tensorflow as tf
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
+from estimator_bridge.parity.recording.randomness import draws_rows
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -168,7 +169,7 @@ class _ReferenceHook(TrainHook):
         forward = [op for op in graph.get_operations() if op in in_loss and not op.name.startswith("gradients")]
         self._trace.write("graph", **graph_facts(forward))
         collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
-        shuffles = any(op.type.startswith("Shuffle") for op in graph.get_operations())
+        shuffles = draws_rows() or any("Shuffle" in op.type for op in graph.get_operations())
         alone = sum(one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
 

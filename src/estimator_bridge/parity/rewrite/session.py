@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
@@ -19,7 +20,7 @@ from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.runtime.batch_digest import batch_digest
 
-FIRST_BATCHES = 10  # of the new script's own input are compared with the recorded ones
+FIRST_BATCHES = 50  # of the new script's own input are compared with the recorded ones
 CALL = "train-0"  # the new side's training is one
 _NUMBERS = (
     *("learning_rate", "epsilon", "momentum", "beta_1", "beta_2", "rho", "initial_accumulator_value", "learning_rate_power"),
@@ -58,6 +59,7 @@ class Session:
         self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
         self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
         self._updated: dict[int, list[str]] = {}  # optimizer -> its variables
+        self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
         self._rates: list[Any] | None = None
         self._active = False
         self.counts = {"evaluate": 0, "predict": 0}
@@ -108,9 +110,8 @@ class Session:
             return
         self._own_batches += 1
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
-        rows = [next((len(value) for value in side if value.ndim), 1) for side in sides]
-        digests = [int(batch_digest([tf.convert_to_tensor(value) for value in side])) for side in sides]
-        self.trace.write("own batch", rows=rows, digests=digests)
+        found = [_rows(side) for side in sides]
+        self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[digest for _, digest in found])
 
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
@@ -210,6 +211,8 @@ class Session:
 
     def _describe(self, optimizer: Any) -> dict[str, Any]:
         found = {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
+        if id(optimizer) in self._applied_rates:
+            found["learning_rate"] = self._applied_rates[id(optimizer)]
         family = "legacy" if "legacy" in type(optimizer).__module__ else "new"
         return {
             "name": type(optimizer).__name__,
@@ -253,6 +256,15 @@ class Session:
 
     def apply(self, optimizer: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Records gradients that an optimizer applies, and whether they are those of a tape."""
+        rate = optimizer._decayed_lr(tf.float32) if hasattr(optimizer, "_decayed_lr") else optimizer.learning_rate
+
+        def keep(value: Any) -> None:
+            self._applied_rates[id(optimizer)] = float(value)
+
+        if tf.executing_eagerly():
+            keep(tf.convert_to_tensor(rate))
+        else:
+            tf.numpy_function(keep, [rate], [], stateful=True)
         self._updated[id(optimizer)] = list(dict.fromkeys([*self._updated.get(id(optimizer), []), *names]))
         if not tf.executing_eagerly():
             dense = [pair for pair in zip(names, tensors, strict=True) if tf.is_tensor(pair[1])]
@@ -270,8 +282,17 @@ class Session:
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
 
 
+def _rows(arrays: Sequence[Any]) -> tuple[int, int]:
+    """Returns the number of rows of a batch, and the sum of their digests."""
+    rows = next((len(array) for array in arrays if array.ndim), 1)
+    if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
+        return rows, int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))
+    return rows, sum(zlib.crc32(b"".join(repr(array[row].tolist()).encode() for array in arrays)) for row in range(rows))
+
+
 def _number(optimizer: Any, name: str) -> float | None:
     value: Any = getattr(optimizer, name, None)
+    value = getattr(optimizer, f"_{name}", None) if value is None else value
     if name == "learning_rate" and callable(getattr(optimizer, "_learning_rate", None)) and not isinstance(value, tf.Variable):
         value = optimizer._learning_rate
     if isinstance(value, tf.Variable):
@@ -305,7 +326,7 @@ def lockstep(session: Session, own: Any, spec: Any, following: Callable[[], Any]
 
     session.check(spec, what)
     if what.startswith("train"):
-        session.trace.write("input", shuffles=_shuffles(own))
+        session.trace.write("input", shuffles=_shuffles(own) or draws_rows())
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
     size = own.cardinality()
     return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made

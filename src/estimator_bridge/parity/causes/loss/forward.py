@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, global_step, gradient_fits, parting, steps_at
+from estimator_bridge.parity.causes.measures import Stage, global_step, gradient_fits, noise, parting, steps_at
 from estimator_bridge.parity.evidence import Evidence
 
 
@@ -15,7 +15,9 @@ def reported_loss(evidence: Evidence) -> Iterator[Cause]:
     if found.stage is not Stage.LOSS or found.fits:
         return
     old, new = steps_at(evidence, found.index)
-    if gradient_fits(old, new):
+    weights = old.before().keys() - evidence.slots - {*evidence.old.moving_averages}
+    compared = {fit.name for fit in gradient_fits(old, new)} | noise(old.gradients(), new.gradients())
+    if compared and weights & {*evidence.new.trainable} <= compared:
         seen = f"Losses: old {old.loss:.8g}, new {new.loss:.8g}; all gradients are equal."
         change = "Give the tape the loss of the old EstimatorSpec: a constant or a penalty of untrained variables differs."
         yield Cause(CauseName.REPORTED_LOSS, seen, change, global_step(evidence, found.index))

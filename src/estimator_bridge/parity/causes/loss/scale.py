@@ -9,7 +9,6 @@ import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.causes.measures import (
-    UNEXPLAINED,
     Stage,
     global_step,
     gradient_fits,
@@ -30,7 +29,7 @@ def loss_scale(evidence: Evidence) -> Iterator[Cause]:
     old, new = steps_at(evidence, found.index)
     fits = [fit for fit in gradient_fits(old, new) if fit.old]
     fits = [fit for fit in fits if fit.size > 3] or fits
-    factors = [fit.scale[0] for fit in fits if fit.scale[1] < UNEXPLAINED and fit.differs]
+    factors = [fit.scale[0] for fit in fits if fit.scale[1] < _AGREE and fit.differs]
     factor = float(np.median(factors)) if factors else _loss_ratio(evidence, found.index) if not fits else 1.0
     agree = len(factors) == len(fits) and all(abs(one / factor - 1) < _AGREE for one in factors) if factor else False
     if not agree or abs(factor - 1) < _AGREE:

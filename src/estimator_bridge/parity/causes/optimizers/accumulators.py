@@ -19,8 +19,7 @@ def initial_accumulators(evidence: Evidence) -> Iterator[Cause]:
     if evidence.start:  # the old script continued a training, whose slots are not initial ones
         return
     old, new = evidence.old.initial(), evidence.new.initial()
-    weights = {*evidence.old.trainable, *evidence.new.trainable, *evidence.old.moving_averages}
-    slots = [name for name in old if name in new and name not in weights and np.ndim(old[name])]
+    slots = [name for name in old if name in new and name in evidence.slots and np.ndim(old[name])]
     different = [name for name in slots if _constant(old[name]) != _constant(new[name]) and _constant(old[name]) is not None]
     if different:
         here, there = (_constant(side[different[0]]) for side in (old, new))

@@ -44,6 +44,7 @@ TABLE = (
     Hyperparameter("decay", CauseName.SCHEDULE, advice="TensorFlow 1's optimizers have none: give a schedule instead."),
     Hyperparameter("centered", CauseName.HYPERPARAMETER),
     Hyperparameter("amsgrad", CauseName.HYPERPARAMETER),
+    Hyperparameter("initial_accumulator_value", CauseName.ACCUMULATORS, None, advice="Its default is 0.1."),
     Hyperparameter(
         "epsilon",
         CauseName.EPSILON,

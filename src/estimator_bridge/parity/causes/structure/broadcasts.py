@@ -12,15 +12,20 @@ from estimator_bridge.parity.evidence import Evidence
 def label_broadcast(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if the new step combines shapes [B, 1] and [B] where the old one does not."""
     found, old, new = parting(evidence), evidence.old.graph, evidence.new.graph
-    if found.stage > Stage.GRADIENT or new is None or len(new.broadcasts) <= (len(old.broadcasts) if old else 0):
+    labels = [
+        {path: shape for path, shape in side.batch_shapes.items() if path.startswith("labels")}
+        for side in (evidence.old, evidence.new)
+    ]
+    if new is None:  # an eager step: only ranks tell
+        is_broadcast = sorted(map(len, labels[0].values())) != sorted(map(len, labels[1].values()))
+    else:
+        is_broadcast = len(new.broadcasts) > (len(old.broadcasts) if old else 0)
+    if found.stage > Stage.GRADIENT or not is_broadcast:
         return
     here, there = steps_at(evidence, found.index)
-    shapes = {path: shape for path, shape in evidence.new.batch_shapes.items() if path.startswith("labels")}
-    seen = (
-        f"{some(list(new.broadcasts), 2)} of the new script combines shapes like [B, 1] and [B], which gives [B, B]; "
-        f"labels have the shape {', '.join(str(list(shape)) for shape in shapes.values()) or 'unknown'}. "
-        f"Losses: old {here.loss:.6g}, new {there.loss:.6g}."
-    )
+    spelled = [", ".join(str(list(shape)) for shape in side.values()) or "unknown" for side in labels]
+    what = f"{some(list(new.broadcasts), 2)} of the new script combines" if new else "The new script may combine"
+    seen = f"{what} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
     change = (
         "Give labels and outputs one shape in the new script's loss (tf.squeeze(outputs, -1) or labels[:, None]). "
         "compile(loss=f) gives f labels of shape (B, 1) for (B,); compute_loss gets them as they are."

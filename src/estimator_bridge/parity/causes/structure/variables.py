@@ -60,5 +60,5 @@ def _stopped(evidence: Evidence) -> list[str]:
         return []
     old, new = steps_at(evidence, found.index)
     fits = update_fits(old, new) if found.stage is Stage.UPDATE else gradient_fits(old, new, found.stage is Stage.APPLIED)
-    names = {*evidence.old.trainable, *evidence.new.trainable}
-    return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name in names]
+    ignored = {*evidence.slots, *evidence.old.moving_averages}
+    return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name not in ignored]
