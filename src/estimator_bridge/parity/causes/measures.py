@@ -17,6 +17,7 @@ NOISE = 1e-5
 """A gradient below this share of the largest one is rounding, e.g. that of a bias before batch norm."""
 _ROUNDING, _SHARE = 4e-7, 1e-3  # an update is known to the rounding of float32 values, and to this share of its own size
 _GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
+_VISIBLE = 0.02
 UNEXPLAINED = 0.1
 """Largest share of a difference that an explanation may leave over."""
 
@@ -32,7 +33,8 @@ class Fit:
         name: Name of the variable.
         shape: Shape of the variable.
         old, new: Largest absolute values.
-        differs: True if they differ by more than rounding.
+        differs: True if they differ by more than rounding ever explains.
+        is_visible: True if they differ by more than the usual rounding, which a simple explanation confirms.
         ratio: Factor r of new = r * old, and its misfit.
         l2: Coefficient c of new = old + c * value, and its misfit.
         l1: Coefficient c of new = old + c * sign(value), and its misfit.
@@ -45,6 +47,7 @@ class Fit:
     old: float
     new: float
     differs: bool
+    is_visible: bool
     ratio: tuple[float, float]
     l2: tuple[float, float]
     l1: tuple[float, float]
@@ -70,13 +73,14 @@ def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
         found = np.linalg.lstsq(matrix, target, rcond=None)[0]
         return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / max(size, 1e-300)
 
-    differs = not float(np.max(np.abs(gap), initial=0.0)) <= tolerance
+    widest = float(np.max(np.abs(gap), initial=0.0))
     return Fit(
         name,
         (),
         float(np.max(np.abs(old), initial=0.0)),
         float(np.max(np.abs(new), initial=0.0)),
-        differs,
+        not widest <= tolerance,
+        not widest <= _VISIBLE * tolerance,
         explain(part, new, old),
         explain(whole, gap, value),
         explain(whole, gap, np.sign(value)),

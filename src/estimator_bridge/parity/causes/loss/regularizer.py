@@ -7,21 +7,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import UNEXPLAINED, Fit, Stage, global_step, parting, steps_at
+from estimator_bridge.parity.causes.measures import UNEXPLAINED, Fit, Stage, global_step, gradient_fits, parting, steps_at
 from estimator_bridge.parity.evidence import Evidence
 
 
 def regularizer(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if gradients differ by a constant times the variable (L2), or times its sign (L1)."""
     found = parting(evidence)
-    if found.stage > Stage.GRADIENT or not found.fits:
+    if found.stage > Stage.LATER or not evidence.old.steps or not evidence.new.steps:
         return
-    kinds = [_kind(fit) for fit in found.fits]
-    if not all(kinds) or not any(fit.size > 3 for fit in found.fits):
+    index = min(max(found.index, 1), len(evidence.old.steps), len(evidence.new.steps))
+    old, new = steps_at(evidence, index)
+    fits = [fit for fit in gradient_fits(old, new) if fit.is_visible and (fit.differs or _kind(fit))]
+    kinds = [_kind(fit) for fit in fits]
+    least = 3 if found.stage <= Stage.GRADIENT else 8  # a difference that does not show in loss or gradient may be chance
+    if not all(kinds) or not any(fit.size > least for fit in fits):
         return
-    old, new = steps_at(evidence, found.index)
-    names = tuple(fit.name for fit in found.fits)
-    strengths = [fit.l2[0] if kind == "L2" else fit.l1[0] for fit, kind in zip(found.fits, kinds, strict=True)]
+    names = tuple(fit.name for fit in fits)
+    strengths = [fit.l2[0] if kind == "L2" else fit.l1[0] for fit, kind in zip(fits, kinds, strict=True)]
     strength = float(np.median(strengths))
     unit = "the variable (L2)" if kinds[0] == "L2" else "the variable's sign (L1)"
     seen = f"Gradients of {some(names)}: new - old = {strength:.4g} x {unit}. Losses: old {old.loss:.8g}, new {new.loss:.8g}."
@@ -40,7 +43,7 @@ def regularizer(evidence: Evidence) -> Iterator[Cause]:
             )
         else:
             change += " Or the old script only collects the penalty and never adds it to its loss."
-    yield Cause(CauseName.REGULARIZER, seen, change, global_step(evidence, found.index), names)
+    yield Cause(CauseName.REGULARIZER, seen, change, global_step(evidence, index), names)
 
 
 def _kind(fit: Fit) -> str:
