@@ -107,6 +107,13 @@ def test_a_gradient_that_is_rounding_is_no_finding() -> None:
         ({"dropout": (DropoutSite((4,), 0.3),)}, {}, CauseName.DROPOUT, "old 0.3 of [batch, 4]; new none"),
         ({}, {"dropout": (DropoutSite((4,), 0.3),)}, CauseName.DROPOUT, "old none; new 0.3"),
         ({"dropout": (DropoutSite((4,), 0.3),)}, {"dropout": (DropoutSite((4,), 0.7),)}, CauseName.DROPOUT, "new 0.7"),
+        (
+            {"dropout": (DropoutSite((4,), 0.3),)},
+            {"dropout": (DropoutSite((6,), 0.3),)},
+            CauseName.DROPOUT,
+            "0.3 of [batch, 6]",
+        ),
+        ({"dropout": (DropoutSite((4,), 0.3),)}, {"dropout": (DropoutSite((None,), 0.3),)}, CauseName.FORWARD_PASS, ""),
         ({"dropout": ()}, {"dropout": None}, CauseName.FORWARD_PASS, ""),
         ({"graph": GraphFacts()}, {"graph": GraphFacts(("sub",))}, CauseName.BROADCAST, "Labels: old [8], new [8]"),
         (
@@ -131,6 +138,24 @@ def test_facts_of_the_graphs_explain_another_forward_pass(
     assert found.name is name
     assert words in found.seen
     assert first_cause(evidence(PLAIN, PLAIN, here, there)) is None, "without an effect it is no cause"
+
+
+@pytest.mark.parametrize(
+    ("new", "name"),
+    [
+        (changed(MOMENTUM, momentum=0.0), CauseName.MOMENTUM),
+        (changed(MOMENTUM, dampening=1.9), CauseName.NESTEROV),
+        (changed(MOMENTUM, rates=(0.2,) * STEPS), CauseName.LEARNING_RATE),
+    ],
+)
+def test_updates_without_an_optimizer_tell_by_their_numbers(new: Training, name: CauseName) -> None:
+    found = evidence(MOMENTUM, new)
+    steps = tuple(dataclasses.replace(step, optimizers=()) for step in found.new.steps)
+    side = dataclasses.replace(found.new, steps=steps, learning_rates=())
+    cause = first_cause(dataclasses.replace(found, new=side))
+
+    assert cause is not None
+    assert cause.name is name
 
 
 def test_one_optimizer_for_two_parts() -> None:

@@ -44,7 +44,7 @@ def pairs_at(evidence: Evidence, index: int) -> list[tuple[int, int]]:
         best = max(shared, default=(0, 0))
         if best[0]:
             found.append((here, -best[1]))
-        elif here < len(new) and not (one.variables and new[here].variables):
+        elif here < len(new) and (new[here].variables or not one.variables):  # else the new script updates them by itself
             found.append((here, here))
     return found
 

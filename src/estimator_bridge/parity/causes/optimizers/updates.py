@@ -42,6 +42,15 @@ def other_update(evidence: Evidence) -> Iterator[Cause]:
     if found.stage is not Stage.UPDATE:
         return
     names, step, factor = tuple(fit.name for fit in found.fits), global_step(evidence, found.index), _factor(found.fits)
+    old = evidence.old.steps[found.index - 1].optimizers
+    momentum = max((one.hyperparameters.get("momentum", 0.0) for one in old), default=0.0)
+    if momentum and (found.index > 1 or (factor and abs(factor / (1 + momentum) - 1) < 0.01)):
+        is_later = found.index > 1
+        seen = f"The first {found.index - 1} updates are equal, those from the same velocity are not" if is_later else "Updates"
+        seen += f"; new / old: {some([f'{fit.name} x{fit.ratio[0]:.4g}' for fit in found.fits])}."
+        change = f"The old script has momentum {momentum:g}{'' if is_later else ' without nesterov'}: velocity = momentum * velocity + gradient."
+        yield Cause(CauseName.MOMENTUM if is_later else CauseName.NESTEROV, seen, change, step, names)
+        return
     known = any("learning_rate" in new.hyperparameters for _, new in hyperparameters(evidence, found.index))
     if factor and not known:
         seen = f"Gradients are equal, all updates are x{factor:.6g} of the old ones."

@@ -16,8 +16,7 @@ def dropout(evidence: Evidence) -> Iterator[Cause]:
     if evidence.old.dropout is None or evidence.new.dropout is None or found.stage > Stage.GRADIENT:
         return
     old, new = ([site for site in side.dropout or () if site.rate != 0] for side in (evidence.old, evidence.new))
-    here, there = (Counter(map(_key, sites)) for sites in (old, new))
-    if here == there:
+    if _agree(old, new):
         return
     seen = f"Dropout of a training step: old {_spelled(old)}; new {_spelled(new)}."
     if len(old) > len(new):
@@ -29,8 +28,12 @@ def dropout(evidence: Evidence) -> Iterator[Cause]:
     yield Cause(CauseName.DROPOUT, seen, change, global_step(evidence, found.index))
 
 
-def _key(site: DropoutSite) -> tuple[object, ...]:
-    return len(site.shape), site.shape[-1:], None if site.rate is None else round(site.rate, 4)
+def _agree(old: list[DropoutSite], new: list[DropoutSite]) -> bool:
+    """Returns True if the operations are equal as far as rates and sizes are known."""
+    both = [*old, *new]
+    is_known = [None not in {site.rate for site in both}, all(site.shape and None not in site.shape for site in both)]
+    keys = [[(site.rate if is_known[0] else None, site.shape if is_known[1] else None) for site in side] for side in (old, new)]
+    return Counter(keys[0]) == Counter(keys[1])
 
 
 def _spelled(sites: list[DropoutSite]) -> str:
