@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -97,12 +98,20 @@ def evidence(
         results = [side.step(index, values) for side in (old, new)]
         for side, (loss, gradients, applied, after), kept, curve in zip((old, new), results, steps, losses, strict=True):
             curve.append(loss)
-            known = dict(side.hyperparameters) | {"learning_rate": side.rates[index]}
-            known |= {"momentum": side.momentum} if side.momentum else {}
-            optimizer = OptimizerEvidence(side.name, "tf1", known, index + 1, ("kernel", "bias"))
-            sources = [dict.copy(one) for one in (gradients, values, after, applied)]
-            functions = [lambda one=one: one for one in sources]
-            kept.append(StepEvidence(index + 1, loss, *functions[:3], (optimizer,), functions[3]))
+            numbers = dict(side.hyperparameters) | {"learning_rate": side.rates[index]}
+            numbers |= {"momentum": side.momentum} if side.momentum else {}
+            optimizer = OptimizerEvidence(side.name, "tf1", numbers, index + 1, ("kernel", "bias"))
+            kept.append(
+                StepEvidence(
+                    index + 1,
+                    loss,
+                    functools.partial(dict, gradients),
+                    functools.partial(dict, values),
+                    functools.partial(dict, after),
+                    (optimizer,),
+                    functools.partial(dict, applied),
+                )
+            )
         values = results[0][3]
     sides = [
         SideEvidence(
@@ -121,4 +130,5 @@ def evidence(
         for side, kept, curve, more in zip((old, new), steps, losses, (here, there), strict=True)
     ]
     slots = frozenset({"kernel/Momentum", "bias/Momentum"})
-    return Evidence(*sides, **({"slots": slots, "is_shuffled": False} | fields))
+    known: dict[str, Any] = {"slots": slots, "is_shuffled": False}
+    return Evidence(sides[0], sides[1], **(known | fields))

@@ -53,6 +53,14 @@ def test_a_wrong_rewrite_is_different_from_the_first_step_and_its_cause_is_named
     assert (result.cause.name, result.cause.step) == (cause, 1)
 
 
+def test_a_canned_estimator_is_equal_and_the_verdict_names_what_was_not_compared() -> None:
+    result = compared("wide")
+
+    assert (result.verdict, result.cause) == ("equal", None), result.findings
+    assert {"auc", "precision"} <= set(result.not_compared)
+    assert "accuracy" not in result.not_compared
+
+
 SUM = ("from_logits=True)", "from_logits=True, reduction='sum')")
 SQUEEZED = ("ARGS.loss)", "lambda labels, outputs: tf.square(outputs - labels[:, 0]))")
 FILTERED = (".shuffle(192).batch(16)", ".shuffle(192).batch(16).filter(lambda x, y: True)")
@@ -68,6 +76,7 @@ REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
         ("lstm", SQUEEZED, CauseName.BROADCAST),
         ("deepfm", ACCUMULATOR, CauseName.ACCUMULATORS),
         ("conv", REVERSED, CauseName.BATCH_ORDER),
+        ("wide", ("Adagrad(0.001", "Adagrad(0.05"), CauseName.CANNED_DEFAULTS),
     ],
 )
 def test_a_planted_line_is_the_first_cause(tmp_path: Path, name: str, line: tuple[str, str], cause: CauseName) -> None:

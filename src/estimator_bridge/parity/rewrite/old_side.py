@@ -134,8 +134,8 @@ class _ReferenceHook(TrainHook):
         self._size = sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
         left = self._plan.anchor_limit - self._progress.bytes
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
-        trainable = {v.op.name for v in v1.trainable_variables()}
-        named = [[v.op.name, v.shape.as_list(), v.op.name in trainable] for v in variables]
+        trainable = {_saved_name(v) for v in v1.trainable_variables()}
+        named = [[name, _saved_shape(v), name in trainable] for name, v in {_saved_name(v): v for v in variables}.items()]
         self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every)
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
@@ -147,7 +147,7 @@ class _ReferenceHook(TrainHook):
     def _find_gradients(self, graph: Any) -> None:
         """Finds the gradients that optimizers are given, and those that they come from."""
         updates = _updates.get(graph, [])
-        self._applied = {v.op.name: tf.convert_to_tensor(g) for _, pairs in updates for g, v in pairs if g is not None}
+        self._applied = {_name(v): tf.convert_to_tensor(g) for _, pairs in updates for g, v in pairs if g is not None}
         given = {name: gradient.op for name, gradient in self._applied.items()}
         read = upstream(given.values())
         self._gradients = {
@@ -161,7 +161,7 @@ class _ReferenceHook(TrainHook):
             if name in self._gradients
         )
         self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
-        self._updated = [[v.op.name for g, v in pairs if g is not None] for _, pairs in updates]
+        self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
         self._rates: list[Any] | None = None
 
     def _write_facts(self, graph: Any, in_step: set[Any]) -> None:
@@ -278,7 +278,7 @@ def _remember() -> None:
 
     def gradients(original: Callable[..., Any], ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
         found = original(ys, xs, *args, **kwargs)
-        variables = {id(known): v.op.name for v in v1.global_variables() for known in _spellings(v)}
+        variables = {id(known): _name(v) for v in v1.global_variables() for known in _spellings(v)}
         for x, gradient in zip(xs if isinstance(xs, (list, tuple)) else [xs], found, strict=False):
             if gradient is not None and id(x) in variables:
                 _asked.setdefault(v1.get_default_graph(), []).append((variables[id(x)], gradient))
@@ -290,6 +290,22 @@ def _remember() -> None:
     wrap(util, parse_input_fn_result=parse)
     wrap(Estimator, _call_model_fn=model_fn)
     wrap(v1.train.Optimizer, apply_gradients=apply)
+
+
+def _saved_name(variable: Any) -> str:
+    """Returns a variable's name in checkpoints, where the parts of a partitioned variable are one."""
+    info = variable._get_save_slice_info()
+    return str(info.full_name if info else variable.op.name)
+
+
+def _saved_shape(variable: Any) -> list[int]:
+    info = variable._get_save_slice_info()
+    return [int(size) for size in info.full_shape] if info else variable.shape.as_list()
+
+
+def _name(variable: Any) -> str:
+    """Returns a variable's name in checkpoints; that of its operation if it is one of several parts."""
+    return _saved_name(variable) if _saved_shape(variable) == variable.shape.as_list() else str(variable.op.name)
 
 
 def _spellings(variable: Any) -> list[Any]:

@@ -187,7 +187,8 @@ class Session:
         self.index += 1
         if len(set(losses)) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
-        described = [self._describe(optimizer) for optimizer in self.optimizers]
+        used = [optimizer for optimizer in self.optimizers if id(optimizer) in self._updated] or self.optimizers
+        described = [self._describe(optimizer) for optimizer in used]
         counted = [one["iterations"] for one in described]
         self.trace.write("step", call=CALL, step=self._start + self.index, loss=losses[0], iterations=counted)
         self._write_rates([one["hyperparameters"].get("learning_rate") for one in described])
