@@ -129,7 +129,11 @@ _REASONS: dict[str, dict[str, str]] = {
         "__init__ compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },
     "keras.src.*.Model": {"evaluate": "records the final metrics of a rewrite that trains freely"},
-    "tf_keras.*.optimizer*.*Optimizer*": {"__init__": "knows the optimizers of a rewrite's own loop"},
+    "tf_keras.*.optimizer*.*Optimizer*": {
+        "__init__": "knows the optimizers of a rewrite's own loop",
+        "_internal_apply_gradients _distributed_apply": "records what optimizers of either family apply, after clipping",
+    },
+    f"{_OPS}.gradients_util": {"_GradientsHelper": "records the gradients of an old script before it clips them"},
     "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": {"__iter__": "a rewrite's own loop gets the batches of the old script"},
     f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},

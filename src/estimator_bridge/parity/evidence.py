@@ -14,7 +14,7 @@ from typing import Any
 Values = Callable[[], Mapping[str, Any]]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class StepEvidence:
     """One of the first three training steps of one side. Both sides start each of them from the same values.
 
@@ -22,6 +22,7 @@ class StepEvidence:
         index: Number of the step, from 1.
         loss: Loss of the step.
         gradients: Function that returns the gradient of each trained variable; dense, in the layout of the side.
+        applied: Function that returns the gradients that the optimizers were given, after clipping; empty if they are not known.
         before: Function that returns the values before the step, slots included.
         after: Function that returns the values after the step, before an anchor gives the old side's values back.
         optimizers: Hyperparameters of each optimizer at this step, see ``OptimizerEvidence``.
@@ -33,6 +34,7 @@ class StepEvidence:
     before: Values
     after: Values
     optimizers: tuple[OptimizerEvidence, ...] = ()
+    applied: Values = dict
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +70,45 @@ class DropoutSite:
 
 
 @dataclasses.dataclass(frozen=True)
+class GraphFacts:
+    """The forward pass of a training step, as far as its graph shows it.
+
+    Attributes:
+        broadcasts: Operations that combine shapes like [B, 1] and [B], which gives [B, B].
+        flattened: Shape without the batch dimension of each tensor that a reshape flattens, in order.
+        epsilons: Numbers that normalization layers add to a variance, in order.
+    """
+
+    broadcasts: tuple[str, ...] = ()
+    flattened: tuple[tuple[int, ...], ...] = ()
+    epsilons: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchEvidence:
+    """One of the first training batches: that of the new script's own input, and the recorded one that replaced it.
+
+    Attributes:
+        rows: Rows of both: (own, recorded).
+        digests: Sums of the digests of the rows of both, so that the order of rows within a batch does not count.
+    """
+
+    rows: tuple[int, int]
+    digests: tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricEvidence:
+    """A metric that differs, of one evaluation."""
+
+    evaluation: str
+    metric: str
+    step: int
+    old: float
+    new: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class SideEvidence:
     """Records of one side.
 
@@ -75,28 +116,40 @@ class SideEvidence:
         steps: The first three training steps.
         trainable: Names of the trainable variables in their order of creation.
         moving_averages: Names of the other variables that the steps change.
-        dropout: Dropout operations of the training step, in their order.
+        dropout: Dropout operations of the training step, in their order; None if they are not known.
         batch_shapes: Path of each tensor of the training batch, e.g. "features/x" or "labels" -> its shape at step 1.
-        prediction_shapes: Shapes of the model's outputs at step 1, by name; empty if they are not known.
         steps_per_epoch: Number of steps of each training call or epoch, in order.
         iterations: Number of updates that the first optimizer counts after each step, in order; empty if it does not count.
         evaluation_losses: Loss of each batch, for each evaluation in order.
         evaluation_rows: Number of rows of each batch, for each evaluation in order.
+        losses: Loss of each training step.
+        learning_rates: Learning rates of each step, one for each optimizer.
+        initial: Function that returns the side's own initial values, slots included.
+        graph: Facts of the forward pass; None if it has no graph.
+        changes_gradients: True if something lies between gradients and optimizer, e.g. clipping; None if that is not known.
+        evaluation_dropout: Largest number of dropout operations of an evaluation; None if that is not known.
+        collected_only: Regularization losses in the graph's collection that the loss does not contain.
     """
 
     steps: tuple[StepEvidence, ...] = ()
     trainable: tuple[str, ...] = ()
     moving_averages: tuple[str, ...] = ()
-    dropout: tuple[DropoutSite, ...] = ()
+    dropout: tuple[DropoutSite, ...] | None = ()
     batch_shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
-    prediction_shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     steps_per_epoch: tuple[int, ...] = ()
     iterations: tuple[int, ...] = ()
     evaluation_losses: tuple[tuple[float, ...], ...] = ()
     evaluation_rows: tuple[tuple[int, ...], ...] = ()
+    losses: tuple[float, ...] = ()
+    learning_rates: tuple[tuple[float, ...], ...] = ()
+    initial: Values = dict
+    graph: GraphFacts | None = None
+    changes_gradients: bool | None = None
+    evaluation_dropout: int | None = None
+    collected_only: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:
     """The evidence of a comparison.
 
@@ -106,6 +159,14 @@ class Evidence:
         unmatched_old: Variables of the old script without a counterpart.
         unmatched_new: Variables of the new script without a counterpart.
         anchored: Steps after which the new side got the old side's values back.
+        start: Global step before the first training step.
+        estimator: Name of the old script's Estimator class.
+        batches: First training batches; empty if the user adapts them.
+        is_shuffled: True if one of the sides shuffles its input, or may do so by random numbers of NumPy or Python.
+        metrics: Metrics that differ.
+        predictions: Names of predictions that differ.
+        shapes: Shapes of the variables without a counterpart.
+        slots: Names of the optimizers' slots.
     """
 
     old: SideEvidence
@@ -113,3 +174,11 @@ class Evidence:
     unmatched_old: tuple[str, ...] = ()
     unmatched_new: tuple[str, ...] = ()
     anchored: tuple[int, ...] = ()
+    start: int = 0
+    estimator: str = ""
+    batches: tuple[BatchEvidence, ...] = ()
+    is_shuffled: bool = True
+    metrics: tuple[MetricEvidence, ...] = ()
+    predictions: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    slots: frozenset[str] = frozenset()

@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Any, Literal
 
+from estimator_bridge.parity.causes.cause import Cause
+
 Outcome = Literal["equivalent", "not equivalent", "not decided"]
 Verdict = Literal["equal", "different", "not comparable", "equivalent", "not equivalent", "not decided"]
 Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
@@ -173,11 +175,12 @@ class ParityFinding:
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
 
-    ``findings`` is empty exactly if the verdict is "equal" or "equivalent"; findings are in the order of training, so the first is the cause.
-    ``notes`` says what made the sides comparable, and what is approximate.
+    ``findings`` is empty exactly if the verdict is "equal" or "equivalent"; findings are in the order of training, so the first is the
+    cause. ``notes`` says what made the sides comparable, and what is approximate.
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
-    are those named ``modern``. ``noise`` is there if a side ran twice, ``equivalence``
-    if both sides trained freely with several seeds, ``reference`` if the original TensorFlow 1 was recorded.
+    are those named ``modern``. ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds,
+    ``reference`` if the original TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule
+    names one; ``not_compared`` names what only the old script has.
     """
 
     command: tuple[str, ...]
@@ -196,6 +199,8 @@ class ParityResult:
     noise: NoiseFloor | None = None
     equivalence: tuple[MetricEquivalence, ...] = ()
     reference: ReferenceValues | None = None
+    cause: Cause | None = None
+    not_compared: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -101,7 +101,8 @@ def _run_new(order: Order, trace: Trace) -> int:
     check = prepare(trace, order.trace("legacy"), order.plan) if order.seed is None else prepare_keras(trace, order.seed)
     script = order.plan.script
     code = run_as_python_does(lambda: run_as_main(script))
-    check()
+    if not code:  # else the script's own error says more
+        check()
     return code
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff
 
 HOSTILE = '<script>alert("x")</script></script><!-- \x1b[31m\u202e[bold red]&amp;{{ 7 * 7 }}'
@@ -117,3 +118,10 @@ def hostile_run(make: Make) -> ParityResult:
         environment={HOSTILE: HOSTILE},
         seconds={HOSTILE: 1.0},
     )
+
+
+@pytest.fixture
+def rewritten_run(different_run: ParityResult) -> ParityResult:
+    """A rewrite whose loss is a sum."""
+    cause = Cause(CauseName.LOSS_SCALE, "Losses: old 1, new 64.", "Reduce the loss by tf.reduce_mean.", 1, ("dense/kernel",))
+    return dataclasses.replace(different_run, new_side="new", cause=cause)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from estimator_bridge.parity.report.page import render_html
+from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.result import MetricPair, ParityFinding
 
 if TYPE_CHECKING:
@@ -118,6 +119,27 @@ def test_findings_come_before_the_charts_and_the_cause_before_the_others(differe
     ]
     assert places == sorted(places)
     assert "the sides differ: step 2" in text
+
+
+def test_a_named_cause_says_what_to_change_before_the_findings(rewritten_run: ParityResult) -> None:
+    source = render_html(rewritten_run)
+    places = [
+        source.index(text)
+        for text in (
+            "Losses: old 1, new 64.",
+            "To change in the new script:",
+            "Reduce the loss by tf.reduce_mean.",
+            "What follows",
+        )
+    ]
+    assert places == sorted(places)
+    assert json.loads(render_json(rewritten_run))["cause"] == {
+        "name": "loss scale",
+        "seen": "Losses: old 1, new 64.",
+        "change": "Reduce the loss by tf.reduce_mean.",
+        "step": 1,
+        "variables": ["dense/kernel"],
+    }
 
 
 def test_an_equal_run_has_no_findings_and_says_how_far_inside_it_is(equal_run: ParityResult) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,21 @@ def test_an_equal_run(equal_run: ParityResult) -> None:
     assert "Note: Dropout was made equal." in printed
     assert "Time: legacy 38.2 s, modern 31.7 s" in printed
     assert printed.count("outside") == 1
+
+
+def test_a_named_cause_is_on_top_with_what_to_change(rewritten_run: ParityResult) -> None:
+    lines = [" ".join(line.split()) for line in _printed(rewritten_run).splitlines()]
+    assert lines[:3] == [
+        "DIFFERENT. The two sides differ at step 1: loss scale.",
+        "cause step 1, loss scale: Losses: old 1, new 64.",
+        "to change: Reduce the loss by tf.reduce_mean.",
+    ]
+    assert lines[3].startswith("found step 2")
+
+
+def test_an_equal_verdict_names_what_was_not_compared(equal_run: ParityResult) -> None:
+    printed = _printed(dataclasses.replace(equal_run, new_side="new", not_compared=("accuracy", "auc")))
+    assert "Not compared, since only the old script has them: accuracy, auc." in " ".join(printed.split())
 
 
 def test_the_cause_comes_before_what_follows(different_run: ParityResult) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.parity.causes.cause import CauseName
 from estimator_bridge.parity.result import ParityResult
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import compare_rewrite
@@ -26,21 +27,65 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     result = compared(name)
 
     assert result.verdict == "equal", result.findings
+    assert result.cause is None
     assert result.losses
     assert result.metrics
+    assert not result.not_compared
 
 
 @pytest.mark.parametrize(
-    ("name", "argument"),
+    ("name", "argument", "cause"),
     [
-        ("mlp", "--epsilon=1e-4"),
-        ("mlp", "--dropout=0"),
-        ("deepfm", "--l2=0.005"),
-        ("conv", "--decay=0.99"),
-        ("lstm", "--loss=mae"),
+        ("mlp", "--epsilon=1e-4", CauseName.EPSILON),
+        ("mlp", "--dropout=0", CauseName.DROPOUT),
+        ("deepfm", "--l2=0.005", CauseName.REGULARIZER),
+        ("conv", "--decay=0.99", CauseName.BATCH_NORM_MOMENTUM),
+        ("lstm", "--loss=mae", CauseName.FORWARD_PASS),
     ],
 )
-def test_a_wrong_rewrite_is_different_from_the_first_step(name: str, argument: str) -> None:
+def test_a_wrong_rewrite_is_different_from_the_first_step_and_its_cause_is_named(
+    name: str, argument: str, cause: CauseName
+) -> None:
     result = compared(name, argument)
 
     assert (result.exit_code, result.findings[0].step) == (1, 1)
+    assert result.cause is not None
+    assert (result.cause.name, result.cause.step) == (cause, 1)
+
+
+def test_a_canned_estimator_is_equal_and_the_verdict_names_what_was_not_compared() -> None:
+    result = compared("wide")
+
+    assert (result.verdict, result.cause) == ("equal", None), result.findings
+    assert {"auc", "precision"} <= set(result.not_compared)
+    assert "accuracy" not in result.not_compared
+
+
+SUM = ("from_logits=True)", "from_logits=True, reduction='sum')")
+SQUEEZED = ("ARGS.loss)", "lambda labels, outputs: tf.square(outputs - labels[:, 0]))")
+FILTERED = (".shuffle(192).batch(16)", ".shuffle(192).batch(16).filter(lambda x, y: True)")
+ACCUMULATOR = ("initial_accumulator_value=0.1", "initial_accumulator_value=0.2")
+REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "cause"),
+    [
+        ("mlp", SUM, CauseName.LOSS_SCALE),
+        ("mlp", FILTERED, CauseName.ITERATIONS),
+        ("lstm", SQUEEZED, CauseName.BROADCAST),
+        ("deepfm", ACCUMULATOR, CauseName.ACCUMULATORS),
+        ("conv", REVERSED, CauseName.BATCH_ORDER),
+        ("wide", ("Adagrad(0.001", "Adagrad(0.05"), CauseName.CANNED_DEFAULTS),
+    ],
+)
+def test_a_planted_line_is_the_first_cause(tmp_path: Path, name: str, line: tuple[str, str], cause: CauseName) -> None:
+    text = (DATA / f"{name}_new.py").read_text()
+    assert text.count(line[0]) == 1
+    new = tmp_path / "new.py"
+    new.write_text(text.replace(*line))
+    result = compare_rewrite(Script(str(DATA / f"{name}_old.py")), RewritePlan(Script(str(new))))
+
+    assert result.exit_code == 1
+    assert result.cause is not None
+    assert (result.cause.name, bool(result.cause.change)) == (cause, True)

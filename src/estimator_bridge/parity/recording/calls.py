@@ -49,7 +49,7 @@ class TracedEngine(Engine):
 
         self._limit.end_script()
         name = self._name("train")
-        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps)
+        self._trace.write("train", call=name, max_steps=call.max_steps or call.steps, estimator=type(estimator).__name__)
         self._engine.train(estimator, self.prepare(estimator, call, name))
         latest = tf.train.latest_checkpoint(estimator.model_dir)
         self._trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and self._keep(latest, name))

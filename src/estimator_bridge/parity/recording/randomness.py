@@ -31,6 +31,8 @@ STATEFUL_RANDOM = frozenset(
     }
 )
 
+_shuffles: list[int] = []  # calls of Python's generator that put something in a random order
+
 
 def equalise(seed: int = SEED) -> None:
     """Seeds Python and NumPy, and replaces how TensorFlow derives the seed of an operation in a graph; lasts for the process.
@@ -44,8 +46,7 @@ def equalise(seed: int = SEED) -> None:
     from tensorflow.python.framework import ops, random_seed
     from tensorflow.python.ops import control_flow_ops, while_v2
 
-    random.seed(seed)
-    np.random.seed(seed)  # the global generator is what old scripts use
+    seed_globals(seed)
     drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
 
     def get_seed(original: Callable[..., Any], op_seed: int | None) -> tuple[int | None, int | None]:
@@ -62,6 +63,29 @@ def equalise(seed: int = SEED) -> None:
     wrap(random_seed, get_seed=get_seed)
     wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)
     wrap(while_v2, while_loop=_one_iteration_at_a_time)
+
+
+def seed_globals(seed: int = SEED) -> None:
+    """Seeds the global generators of Python and NumPy, which old scripts use, and begins to count what shuffles with them."""
+    random.seed(seed)
+    np.random.seed(seed)
+    wrap(random, shuffle=_counted, sample=_counted)
+
+
+def _counted(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    _shuffles.append(1)
+    return original(*args, **kwargs)
+
+
+def draws_rows() -> bool:
+    """Returns True if the script may have put rows in a random order with NumPy or Python."""
+    fresh = np.random.RandomState(SEED).get_state(legacy=False)
+    now = np.random.get_state(legacy=False)
+    return (
+        bool(_shuffles)
+        or now["state"]["pos"] != fresh["state"]["pos"]
+        or bool((now["state"]["key"] != fresh["state"]["key"]).any())
+    )
 
 
 def _one_iteration_at_a_time(make_loop: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -254,17 +254,23 @@ def headline(result: ParityResult) -> str:
         old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
         if result.reference:
             return f"Both paths train as TensorFlow {result.reference.tensorflow} does."
-        return f"The {new} trains as the {old} does."
+        alone = (
+            f" Not compared, since only the old script has them: {', '.join(result.not_compared)}."
+            if result.not_compared
+            else ""
+        )
+        return f"The {new} trains as the {old} does.{alone}"
     if result.mode == "seeds" and result.equivalence:
         return _seeds_headline(result)
     if result.exit_code == 2:
         return "The two sides could not be compared."
     if not result.findings:
         return "The two sides differ."
-    cause = result.findings[0]
+    first = result.cause or result.findings[0]
     # A level that is not in the table yet is still a word that says where.
-    where = _WHERE.get(cause.level, f"in: {cause.level}") if cause.step is None else f"at step {cause.step:,}"
-    return f"The two sides differ {where}."
+    level = result.findings[0].level
+    where = _WHERE.get(level, f"in: {level}") if first.step is None else f"at step {first.step:,}"
+    return f"The two sides differ {where}{f': {result.cause.name.value}' if result.cause else ''}."
 
 
 def _seeds_headline(result: ParityResult) -> str:

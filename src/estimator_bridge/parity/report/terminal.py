@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from estimator_bridge.parity.report import spelling, summary
-from estimator_bridge.parity.result import ParityFinding, ParityResult, Verdict
+from estimator_bridge.parity.result import ParityResult, Verdict
 
 STYLES: dict[Verdict, str] = {"equal": "bold green", "different": "bold red", "not comparable": "bold yellow"}
 STYLES |= {"equivalent": "bold green", "not equivalent": "bold red", "not decided": "bold yellow"}
@@ -78,9 +78,13 @@ class _Writer:
             self.console.print("No step, metric or variable was compared.")
 
     def findings(self, result: ParityResult) -> None:
+        if result.cause:
+            self.row("cause", result.cause.step, result.cause.name.value, result.cause.seen)
+            self.row("", None, "to change", result.cause.change)
         for index, finding in enumerate(result.findings[:MOST_FINDINGS]):
-            label = "cause" if index == 0 and result.verdict == "different" else "found" if index == 0 else "then"
-            self.console.print(Padding.indent(self.finding(label, finding), INDENT))
+            is_cause = result.verdict == "different" and not result.cause
+            label = "then" if index else "cause" if is_cause else "found"
+            self.row(label, finding.step, finding.level, finding.message)
         self.more(len(result.findings) - MOST_FINDINGS, "finding")
 
     def equivalence(self, result: ParityResult) -> None:
@@ -189,11 +193,11 @@ class _Writer:
         shown = spelling.visible(message)
         return Text(shown.encode("ascii", "backslashreplace").decode() if self.console.options.ascii_only else shown)
 
-    def finding(self, label: str, finding: ParityFinding) -> Table:
+    def row(self, label: str, step: int | None, kind: str, sentence: str) -> None:
         grid = Table.grid(padding=(0, 1))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        where = "" if finding.step is None else f"step {finding.step:,}, "
-        message = self.plain(spelling.shorten(finding.message, MESSAGE_LENGTH))
-        grid.add_row(Text(f"{label:<5}", style="dim"), Text.assemble((f"{where}{finding.level}: ", "bold"), message))
-        return grid
+        where = "" if step is None else f"step {step:,}, "
+        message = self.plain(spelling.shorten(sentence, MESSAGE_LENGTH))
+        grid.add_row(Text(f"{label:<5}", style="dim"), Text.assemble((f"{where}{kind}: ", "bold"), message))
+        self.console.print(Padding.indent(grid, INDENT))

@@ -43,12 +43,19 @@ sites: WeakKeyDictionary[Any, list[Site]] = WeakKeyDictionary()
 """Graph -> its dropout operations in the order in which they were made."""
 refused: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
 """Graph -> names of dropout operations inside of loops, which keep their own random numbers."""
+drawn: Counter[str] = Counter()
+"""Number of ``masks`` that operations were made for, in any graph or eagerly."""
 _eager: Counter[tuple[Any, ...]] = Counter()
 
 
 def begin_step() -> None:
     """Forgets the occurrences of the last step that ran eagerly."""
     _eager.clear()
+
+
+def eager_sites() -> list[tuple[Any, ...]]:
+    """Returns the shape and rate of each dropout of the present step, if it runs eagerly."""
+    return list(_eager.elements())
 
 
 def equalise(step: Callable[[], Any], feeds: bool) -> None:
@@ -93,10 +100,11 @@ def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: A
             number = tf.compat.v1.placeholder_with_default(tf.constant(number, tf.int64), [])
     key = zlib.crc32(repr(site.kind).encode()) % 2**31
     seed = tf.stack([tf.constant(key, tf.int64) + tf.cast(number, tf.int64) * 7919, tf.cast(step(), tf.int64)])
-    drawn = tf.random.stateless_uniform(shape, seed, dtype=dtype)
+    mask = tf.random.stateless_uniform(shape, seed, dtype=dtype)
+    drawn["masks"] += 1
     if graph is not None:
-        sites[graph].append(dataclasses.replace(site, draw=drawn.op, number=number if feeds else None))
-    return drawn
+        sites[graph].append(dataclasses.replace(site, draw=mask.op, number=number if feeds else None))
+    return mask
 
 
 def occurrences(found: list[Site]) -> dict[Any, int]:

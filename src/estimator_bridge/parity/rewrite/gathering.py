@@ -11,7 +11,15 @@ import numpy as np
 
 from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.compat.checkpoint.models.object_graph import ObjectModel, read_object_model
-from estimator_bridge.parity.evidence import DropoutSite, Evidence, OptimizerEvidence, SideEvidence, StepEvidence
+from estimator_bridge.parity.evidence import (
+    BatchEvidence,
+    DropoutSite,
+    Evidence,
+    GraphFacts,
+    OptimizerEvidence,
+    SideEvidence,
+    StepEvidence,
+)
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS
 from estimator_bridge.parity.values import read_value
@@ -77,35 +85,76 @@ def gather(old: Trace, new: Trace) -> Evidence:
         new: Trace of the new side.
     """
     names = NewNames(new)
-    variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
     paired = names.paired
     anchored = tuple(
         event["index"] for event in old.events("anchor") if Path(f"{checkpoint(new, 'anchor', event['index'])}.index").exists()
     )
+    facts: dict[str, Any] = next(old.events("facts"), {})
+    start = next(old.events("step"), {"step": 1})["step"] - 1
+    return Evidence(
+        _old_side(old, new, names, facts),
+        _new_side(old, new, names),
+        tuple(paired.get("unmatched_old", ())),
+        tuple(paired.get("unmatched_new", ())),
+        anchored,
+        start=start,
+        shapes=_unpaired_shapes(old, new, names),
+        slots=frozenset(map(names.of_key, names.slots)),
+        estimator=next(old.events("train"), {}).get("estimator", ""),
+        batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
+        is_shuffled=facts.get("shuffles", True) or any(event["shuffles"] for event in new.events("input")),
+    )
+
+
+def _unpaired_shapes(old: Trace, new: Trace, names: NewNames) -> dict[str, tuple[int, ...]]:
+    shapes = {name: tuple(shape) for event in old.events("variables") for name, shape, _ in event["variables"]}
+    if names.model:
+        shapes |= {key: entry.shape for key, entry in read_index(checkpoint(new, "at", 0)).entries.items()}
+    unpaired = [*names.paired.get("unmatched_old", ()), *names.paired.get("unmatched_new", ())]
+    return {name: shapes[name] for name in unpaired if name in shapes}
+
+
+def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) -> SideEvidence:
+    variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
     evaluations = list(old.events("evaluation"))
-    old_side = SideEvidence(
+    steps = list(old.events("step"))
+    return SideEvidence(
         steps=_steps(old, new, names, "anchor"),
         trainable=tuple(name for name, _, trainable in variables["variables"] if trainable),
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(old),
         batch_shapes=_shapes(old),
-        steps_per_epoch=tuple(
-            sum(step["call"] == event["call"] for step in old.events("step")) for event in old.events("train")
-        ),
+        steps_per_epoch=tuple(sum(step["call"] == event["call"] for step in steps) for event in old.events("train")),
         evaluation_losses=tuple(tuple(event["losses"]) for event in evaluations),
         evaluation_rows=tuple(tuple(event["rows"]) for event in evaluations),
+        losses=tuple(step["loss"] for step in steps),
+        learning_rates=_rates(old, len(steps)),
+        initial=functools.partial(values_at, new, names, "anchor", 0),
+        graph=_graph(old),
+        changes_gradients=facts.get("changes_gradients"),
+        evaluation_dropout=max((event["dropout"] for event in evaluations), default=None),
+        collected_only=facts.get("collected_only", 0),
     )
-    new_side = SideEvidence(
+
+
+def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
+    variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
+    steps = list(new.events("step"))
+    applied = [event for event in new.events("applied") if event["known"]]
+    return SideEvidence(
         steps=_steps(new, new, names, "at"),
-        trainable=tuple(names.of_variable(name.partition(":")[0]) for name in paired.get("trainable", ())),
-        moving_averages=old_side.moving_averages,
+        trainable=tuple(names.of_variable(name.partition(":")[0]) for name in names.paired.get("trainable", ())),
+        moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(new),
         batch_shapes=_shapes(new),
         steps_per_epoch=tuple(event["steps"] for event in new.events("epoch")),
-        iterations=tuple(event["iterations"][0] for event in new.events("step") if event["iterations"]),
-    )
-    return Evidence(
-        old_side, new_side, tuple(paired.get("unmatched_old", ())), tuple(paired.get("unmatched_new", ())), anchored
+        iterations=tuple(event["iterations"][0] for event in steps if event["iterations"]),
+        losses=tuple(step["loss"] for step in steps),
+        learning_rates=_rates(new, len(steps)),
+        initial=functools.partial(values_at, new, names, "at", 0),
+        graph=_graph(new),
+        changes_gradients=any(event["changed"] for event in applied) if applied else None,
+        evaluation_dropout=max((event["dropout"] for event in new.events("evaluation")), default=None),
     )
 
 
@@ -114,18 +163,22 @@ def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvi
     found = []
     for index, event in enumerate(list(side.events("step"))[:FIRST_STEPS], 1):
         optimizers = tuple(
-            OptimizerEvidence(one["name"], one["family"], one["hyperparameters"], one.get("iterations"))
+            OptimizerEvidence(one["name"], one["family"], one["hyperparameters"], one.get("iterations"), _named(names, one))
             for one in rates.get(index, ())
         )
-        gradients = functools.partial(_gradients, side, names, index)
+        gradients, applied = (functools.partial(_gradients, side, names, what, index) for what in ("gradients", "applied"))
         before = functools.partial(values_at, new, names, "anchor", index - 1)
         after = functools.partial(values_at, new, names, kind, index)
-        found.append(StepEvidence(index, event["loss"], gradients, before, after, optimizers))
+        found.append(StepEvidence(index, event["loss"], gradients, before, after, optimizers, applied))
     return tuple(found)
 
 
-def _gradients(side: Trace, names: NewNames, index: int) -> Mapping[str, Any]:
-    path = side.folder / "values" / f"gradients-{index}.npz"
+def _named(names: NewNames, optimizer: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(names.of_variable(name) for name in optimizer.get("variables", ()))
+
+
+def _gradients(side: Trace, names: NewNames, what: str, index: int) -> Mapping[str, Any]:
+    path = side.folder / "values" / f"{what}-{index}.npz"
     if not path.exists():
         return {}
     with np.load(path) as saved:
@@ -134,15 +187,34 @@ def _gradients(side: Trace, names: NewNames, index: int) -> Mapping[str, Any]:
 
 
 def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
-    trained = {name for name, _, trainable in variables if trainable}
-    return tuple(source for source, target, _ in names.paired.get("matches", ()) if source not in trained)
+    others = {name for name, _, trainable in variables if not trainable}
+    return tuple(source for source, target, _ in names.paired.get("matches", ()) if source in others)
 
 
-def _sites(side: Trace) -> tuple[DropoutSite, ...]:
-    event: dict[str, Any] = next(side.events("dropout"), {"sites": []})
-    return tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
+def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:
+    event = next(side.events("dropout"), None)
+    return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
 
 
 def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
     event: dict[str, Any] = next(side.events("shapes"), {"shapes": {}})
     return {path: tuple(shape) for path, shape in event["shapes"].items()}
+
+
+def _graph(side: Trace) -> GraphFacts | None:
+    event = next(side.events("graph"), None)
+    if event is None:
+        return None
+    return GraphFacts(tuple(event["broadcasts"]), tuple(map(tuple, event["flattened"])), tuple(event["epsilons"]))
+
+
+def _rates(side: Trace, steps: int) -> tuple[tuple[float, ...], ...]:
+    """Returns the learning rates of each step; the trace has those that differ from the step before."""
+    changes = {event["index"]: event["rates"] for event in side.events("rates")}
+    rates: list[tuple[float, ...]] = []
+    for index in range(1, steps + 1):
+        if index in changes:
+            rates.append(tuple(np.nan if rate is None else rate for rate in changes[index]))
+        elif rates:
+            rates.append(rates[-1])
+    return tuple(rates)

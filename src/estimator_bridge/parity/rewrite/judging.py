@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.causes.measures import noise, update_fits
+from estimator_bridge.parity.causes.optimizers.accumulators import initial_accumulators
+from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences
+from estimator_bridge.parity.causes.optimizers.rates import learning_rate, schedule
+from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
+from estimator_bridge.parity.causes.table import first_cause
+from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 from estimator_bridge.parity.judge import equal_arrays, loss_findings, metric_findings, pair_metrics
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
@@ -24,10 +31,10 @@ from estimator_bridge.parity.result import (
 )
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
 from estimator_bridge.parity.rewrite.plan import RewritePlan
-from estimator_bridge.parity.values import ROUNDING, SHARE, max_abs_diff
+from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 
 SIDES = ("old", "new")
-NOISE = 1e-5  # a gradient below this share of the largest one is rounding: e.g. that of a bias before batch norm
+DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
 
 def judge_rewrite(
@@ -55,19 +62,21 @@ def judge_rewrite(
             expected="train, evaluate, predict or train_and_evaluate of a tf.estimator.Estimator",
             fix="Check the script and its arguments.",
         )
-    names = NewNames(new)
+    names, evidence = NewNames(new), gather(old, new)
     losses = pair_losses(old, new)
-    metrics, metric_notes = _metrics(old, new, thresholds)
-    updates, update_notes = _updates(old, new, names)
+    metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
+    updates, update_notes = _updates(evidence)
     predictions, prediction_notes = _predictions(old, new, thresholds)
     outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
     findings = [
         *_unpaired(old, names),
+        *_inputs(evidence),
         *updates,
         *outside,
         *_lengths(old, new),
         *(iterations if outside else []),
+        *_final_variables(old, new, names, evidence),
         *metric_findings(metrics, thresholds, SIDES),
         *predictions,
     ]
@@ -75,6 +84,15 @@ def judge_rewrite(
     verdict: Verdict = "not comparable" if random and findings else "different" if findings else "equal"
     if not losses and not metrics and not list(new.events("predicted")):
         verdict, findings = "not comparable", [ParityFinding("calls", "No loss, metric or prediction has a counterpart.")]
+    evidence = dataclasses.replace(
+        evidence,
+        metrics=tuple(
+            MetricEvidence(one.evaluation, one.metric, one.step, one.legacy, one.modern)
+            for one in metrics
+            if not thresholds.accept(one.legacy, one.modern)
+        ),
+        predictions=tuple(finding.message for finding in predictions),
+    )
     notes = [
         f"The new side is {' '.join([str(plan.script), *plan.script.args])}.",
         *_anchor_notes(old, names, plan),
@@ -84,6 +102,7 @@ def judge_rewrite(
         *prediction_notes,
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
+        *([] if findings else _without_effect(evidence)),
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
         *_other_notes(names, has_advice=bool(findings)),
@@ -101,6 +120,8 @@ def judge_rewrite(
         tuple(ordered),
         tuple(dict.fromkeys(notes)),
         new_side="new",
+        cause=first_cause(evidence) if verdict == "different" else None,
+        not_compared=tuple(not_compared),
     )
 
 
@@ -121,53 +142,64 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
         yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {first_three(added)}.", 0)
 
 
-def _updates(old: Trace, new: Trace, names: NewNames) -> tuple[list[ParityFinding], list[str]]:
+def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
+    """Yields what losses may not show: batches and initial slots, which the comparison replaces, and learning rates before an anchor."""
+    for cause in (*batch_size(evidence), *batch_order(evidence)):
+        yield ParityFinding("batch", cause.seen, cause.step)
+    for cause in (*learning_rate(evidence), *schedule(evidence)):
+        yield ParityFinding("first update", cause.seen, cause.step)
+    for cause in initial_accumulators(evidence):
+        yield ParityFinding("initial values", cause.seen, cause.step)
+
+
+def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     """Compares what each of the first steps changed; both sides start it from the same values."""
-    evidence = gather(old, new)
-    start = next(old.events("step"), {"step": 1})["step"] - 1
     findings: list[ParityFinding] = []
     notes: list[str] = []
-    slots = {names.of_key(key) for key in names.slots}
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
-        noise = _noise(here.gradients(), there.gradients())
-        if noise:
-            notes.append(f"The gradients of {first_three(noise)} are rounding, so their updates are not compared.")
-        before, after, other = here.before(), here.after(), there.after()
+        ignored = sorted(noise(here.gradients(), there.gradients()))
+        if ignored:
+            notes.append(f"The gradients of {first_three(ignored)} are rounding, so their updates are not compared.")
+        fits = [fit for fit in update_fits(here, there) if fit.name not in evidence.slots]
         outside = [
-            _ratio(name, after[name] - before[name], other[name] - before[name])
-            for name in before
-            if name not in noise and name not in slots and _differs(before, after, other, name)
+            f"{fit.name} x{fit.ratio[0]:.4g}" if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs
         ]
         if outside:
-            message = f"The update of {len(outside)} of {len(before)} variables differs from the same values; new / old: "
-            level: Any = "first update"
-            findings.append(ParityFinding(level, f"{message}{first_three(outside)}.", start + here.index))
+            message = f"The update of {len(outside)} of {len(fits)} variables differs from the same values; new / old: "
+            step = evidence.start + here.index
+            findings.append(ParityFinding("first update", f"{message}{first_three(outside)}.", step))
             break
     return findings, notes
 
 
-def _differs(before: Mapping[str, Any], after: Mapping[str, Any], other: Mapping[str, Any], name: str) -> bool:
-    if name not in after or name not in other or not before[name].size or not np.issubdtype(before[name].dtype, np.floating):
-        return False
-    update = after[name].astype(np.float64) - before[name]
-    tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after[name])))) + SHARE * float(np.max(np.abs(update)))
-    return not float(np.max(np.abs(other[name].astype(np.float64) - after[name]))) <= tolerance
+def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
+    """Compares the values after the last step, which no loss shows, and those at the new script's end."""
+    last, steps = max(evidence.anchored, default=0), len(list(old.events("step")))
+    if last != steps or len(list(new.events("step"))) != steps or any(new.events("excess")):
+        return
+    before = max((index for index in evidence.anchored if index < last), default=0)
+    start, here, there, end = (
+        values_at(new, names, kind, index)
+        for kind, index in (("anchor", before), ("anchor", last), ("at", last), ("end", last))
+    )
+    first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
+    ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
+    trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
+    moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in trained}
+    outside = [name for name in trained if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
+    if outside and last > len(evidence.old.steps):
+        message = f"After the last step, {len(outside)} of {len(trained)} variables are elsewhere: {first_three(outside)}."
+        yield ParityFinding("variable", message, evidence.start + last)
+    changed = [name for name in trained if name in end and not np.array_equal(end[name], here[name])]
+    if changed:
+        message = f"The new script changes {len(changed)} variables after its last step: {first_three(changed)}."
+        yield ParityFinding("variable", message, evidence.start + last)
 
 
-def _ratio(name: str, old: Any, new: Any) -> str:
-    size = float(np.vdot(old, old))
-    return f"{name} x{float(np.vdot(old, new)) / size:.4g}" if size else f"{name} (0 in the old script)"
-
-
-def _noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Returns the variables whose gradient is rounding on both sides."""
-    largest = {
-        name: max(float(np.max(np.abs(side[name]))) if side[name].size else 0.0 for side in (old, new))
-        for name in old
-        if name in new
-    }
-    limit = NOISE * max(largest.values(), default=0.0)
-    return [name for name, value in largest.items() if 0 < value < limit]
+def _without_effect(evidence: Evidence) -> Iterator[str]:
+    for row in TABLE:
+        for _, new, here, there in differences(evidence, row):
+            yield f"{row.key} of {new.name} is {here:.6g} in the old script and {there:.6g} in the new one. No step shows an effect."
 
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:
@@ -192,7 +224,7 @@ def _iterations(old: Trace, new: Trace) -> Iterator[ParityFinding]:
                 return
 
 
-def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[MetricPair], list[str]]:
+def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[MetricPair], list[str], list[str]]:
     notes: list[str] = []
     batches = {event["call"]: event for event in old.events("evaluation")}
     pairs = list(pair_metrics(old, new))
@@ -218,7 +250,7 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     alone = [metric for metric in dict.fromkeys(alone) if metric != "global_step"]
     if alone:
         notes.append(f"Not compared, since the new script gives no metrics of these names: {', '.join(alone)}.")
-    return compared, notes
+    return compared, notes, alone
 
 
 def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[ParityFinding], list[str]]:
@@ -284,7 +316,7 @@ def _anchor_notes(old: Trace, names: NewNames, plan: RewritePlan) -> Iterator[st
     every = max((event["every"] for event in old.events("variables")), default=plan.anchor)
     if anchors:
         size = sum(event["size"] for event in anchors)
-        yield f"The old side's values are given to the new side at {len(anchors)} steps: 1, 2, 3 and each {every}th ({size / 1e6:.3g} MB)."
+        yield f"The old side's values are given to the new side at {len(anchors)} steps: 1, 2, 3, each {every}th and the last one of a training ({size / 1e6:.3g} MB)."
     if every != plan.anchor:
         yield f"--anchor {plan.anchor} would need more than --anchor-limit; it became {every}."
     last = max((event["index"] for event in anchors), default=0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.randomness import SEED
+from estimator_bridge.parity.recording.randomness import SEED, seed_globals
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 
@@ -22,7 +21,6 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     Returns:
         A function to call after the script's end, which raises BridgeError if nothing of it was seen.
     """
-    import numpy as np
     import tensorflow as tf
     import tf_keras
 
@@ -30,16 +28,16 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     from estimator_bridge.parity.rewrite.intercept import loops, models, tapes
     from estimator_bridge.parity.rewrite.session import Session
 
-    random.seed(SEED)
-    np.random.seed(SEED)
+    seed_globals()
     tf.random.set_seed(SEED)
     session = Session(trace, old, plan)
     dropout.equalise(session.step.read_value, feeds=False)
     models.intercept(session, tf_keras)
-    tapes.intercept(session)
+    tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)
 
     def check() -> None:
+        session.end()
         if not session.index and any(old.events("step")):
             raise BridgeError(
                 "The new script trained nothing that could be seen.",

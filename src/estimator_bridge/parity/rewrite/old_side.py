@@ -13,10 +13,12 @@ import tensorflow as tf
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
+from estimator_bridge.parity.recording.randomness import draws_rows
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
+from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
 from estimator_bridge.runtime.patching import wrap
@@ -24,6 +26,7 @@ from estimator_bridge.runtime.patching import wrap
 v1 = tf.compat.v1
 _structures: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> leaves of its batch
 _losses: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> loss of its evaluation
+_asked: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (what a gradient is taken of, gradient)
 _updates: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (optimizer, gradients and variables)
 
 HYPERPARAMETERS = {
@@ -35,6 +38,7 @@ HYPERPARAMETERS = {
     "rho": ("_decay", "_rho"),
     "initial_accumulator_value": ("_initial_accumulator_value",),
     "learning_rate_power": ("_learning_rate_power",),
+    "centered": ("_centered",),
     "l1_regularization_strength": ("_l1_regularization_strength",),
     "l2_regularization_strength": ("_l2_regularization_strength",),
     "nesterov": ("_use_nesterov",),
@@ -89,7 +93,10 @@ class _EvaluationHook(_StructureHook):
 
     def begin(self) -> None:
         super().begin()
-        self._loss = _losses.get(v1.get_default_graph())
+        graph = v1.get_default_graph()
+        self._loss = _losses.get(graph)
+        read = upstream([self._loss.op]) if self._loss is not None else ()
+        self._dropout = sum(site.draw.graph is not graph or site.draw in read for site in dropout.sites.get(graph, []))
         self._seen: list[float] = []
         self._rows: list[int] = []
 
@@ -106,7 +113,7 @@ class _EvaluationHook(_StructureHook):
 
     def end(self, session: Any) -> None:
         super().end(session)
-        self._trace.write("evaluation", call=self._call, losses=self._seen, rows=self._rows)
+        self._trace.write("evaluation", call=self._call, losses=self._seen, rows=self._rows, dropout=self._dropout)
 
 
 class _ReferenceHook(TrainHook):
@@ -127,34 +134,80 @@ class _ReferenceHook(TrainHook):
         self._size = sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
         left = self._plan.anchor_limit - self._progress.bytes
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
-        trainable = {v.op.name for v in v1.trainable_variables()}
-        named = [[v.op.name, v.shape.as_list(), v.op.name in trainable] for v in variables]
+        trainable = {_saved_name(v) for v in v1.trainable_variables()}
+        named = [[name, _saved_shape(v), name in trainable] for name, v in {_saved_name(v): v for v in variables}.items()]
         self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every)
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
         self._numbers = dropout.occurrences(sites)
         self._trace.write("dropout", sites=[[site.shape, site.rate] for site in sites], loops=dropout.refused.get(graph, []))
-        pairs = [(gradient, variable) for _, pairs in _updates.get(graph, []) for gradient, variable in pairs]
-        self._gradients = {v.op.name: tf.convert_to_tensor(g) for g, v in pairs if g is not None}
-        self._optimizers = [_describe(optimizer, graph) for optimizer, _ in _updates.get(graph, [])]
+        self._find_gradients(graph)
+        self._write_facts(graph, in_step)
+
+    def _find_gradients(self, graph: Any) -> None:
+        """Finds the gradients that optimizers are given, and those that they come from."""
+        updates = _updates.get(graph, [])
+        self._applied = {_name(v): tf.convert_to_tensor(g) for _, pairs in updates for g, v in pairs if g is not None}
+        given = {name: gradient.op for name, gradient in self._applied.items()}
+        read = upstream(given.values())
+        self._gradients = {
+            name: tf.convert_to_tensor(gradient)
+            for name, gradient in _asked.get(graph, [])
+            if name in given and (gradient.op in read if tf.is_tensor(gradient) else gradient.values.op in read)
+        }
+        self._is_changed = any(
+            tf.is_tensor(gradient) and source(self._applied[name]) is not source(gradient)
+            for name, gradient in _asked.get(graph, [])
+            if name in self._gradients
+        )
+        self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
+        self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
+        self._rates: list[Any] | None = None
+
+    def _write_facts(self, graph: Any, in_step: set[Any]) -> None:
+        in_loss = upstream([self._loss.op])
+        forward = [op for op in graph.get_operations() if op in in_loss and not op.name.startswith("gradients")]
+        self._trace.write("graph", **graph_facts(forward))
+        collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
+        shuffles = draws_rows() or any("Shuffle" in op.type for op in graph.get_operations())
+        alone = sum(one.op not in in_loss for one in collected)
+        self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
 
     def before_run(self, run_context: Any) -> Any:
         args = super().before_run(run_context)
-        more = {"gradients": self._gradients, "optimizers": [fetched for _, _, fetched in self._optimizers]}
         is_first = self._progress.steps < FIRST_STEPS
-        return v1.train.SessionRunArgs({**args.fetches, **(more if is_first else {})}, self._numbers)
+        more: dict[str, Any] = {"gradients": self._gradients, "applied": self._applied} if is_first else {}
+        more["optimizers"] = [fetched for _, _, fetched in self._optimizers]
+        return v1.train.SessionRunArgs({**args.fetches, **more}, self._numbers)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         super().after_run(run_context, run_values)
         self._progress.steps += 1
         index = self._progress.steps
+        self._write_rates(index, run_values.results["optimizers"])
         if index <= FIRST_STEPS:
             self._write_first(index, run_values.results)
         if self._plan.has_anchor(index, self._every):
             self._write_anchor(run_context.session, index)
 
+    def end(self, session: Any) -> None:
+        super().end(session)
+        index = self._progress.steps
+        if self._steps and index > FIRST_STEPS and not self._plan.has_anchor(index, self._every):
+            self._write_anchor(session, index)
+
+    def _write_rates(self, index: int, fetched: list[Any]) -> None:
+        known = zip(self._optimizers, fetched, strict=True)
+        rates = [
+            {**fixed, **{key: float(value) for key, value in new.items()}}.get("learning_rate") for (_, fixed, _), new in known
+        ]
+        if rates != self._rates:
+            self._rates = rates
+            self._trace.write("rates", index=index, rates=rates)
+
     def _write_first(self, index: int, results: Any) -> None:
-        np.savez(self._trace.folder / "values" / f"gradients-{index}.npz", **results["gradients"])
+        for what in ("gradients", "applied"):
+            np.savez(self._trace.folder / "values" / f"{what}-{index}.npz", **results[what])
         if index == 1:
             shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batch"], strict=False)}
             self._trace.write("shapes", shapes=shapes)
@@ -163,8 +216,9 @@ class _ReferenceHook(TrainHook):
                 "name": name,
                 "family": "tf1",
                 "hyperparameters": {**fixed, **{key: float(value) for key, value in fetched.items()}},
+                "variables": updated,
             }
-            for (name, fixed, _), fetched in zip(self._optimizers, results["optimizers"], strict=True)
+            for (name, fixed, _), fetched, updated in zip(self._optimizers, results["optimizers"], self._updated, strict=True)
         ]
         self._trace.write("optimizers", index=index, optimizers=known)
 
@@ -222,11 +276,38 @@ def _remember() -> None:
         _updates.setdefault(v1.get_default_graph(), []).append((optimizer, pairs))
         return original(optimizer, pairs, *args, **kwargs)
 
+    def gradients(original: Callable[..., Any], ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(ys, xs, *args, **kwargs)
+        variables = {id(known): _name(v) for v in v1.global_variables() for known in _spellings(v)}
+        for x, gradient in zip(xs if isinstance(xs, (list, tuple)) else [xs], found, strict=False):
+            if gradient is not None and id(x) in variables:
+                _asked.setdefault(v1.get_default_graph(), []).append((variables[id(x)], gradient))
+        return found
+
+    from tensorflow.python.ops import gradients_util
+
+    wrap(gradients_util, _GradientsHelper=gradients)
     wrap(util, parse_input_fn_result=parse)
     wrap(Estimator, _call_model_fn=model_fn)
     wrap(v1.train.Optimizer, apply_gradients=apply)
 
 
-def evaluation_losses(trace: Trace) -> dict[str, dict[str, Any]]:
-    """Returns the losses and rows of each batch, by evaluation."""
-    return {event["call"]: event for event in trace.events("evaluation")}
+def _saved_name(variable: Any) -> str:
+    """Returns a variable's name in checkpoints, where the parts of a partitioned variable are one."""
+    info = variable._get_save_slice_info()
+    return str(info.full_name if info else variable.op.name)
+
+
+def _saved_shape(variable: Any) -> list[int]:
+    info = variable._get_save_slice_info()
+    return [int(size) for size in info.full_shape] if info else variable.shape.as_list()
+
+
+def _name(variable: Any) -> str:
+    """Returns a variable's name in checkpoints; that of its operation if it is one of several parts."""
+    return _saved_name(variable) if _saved_shape(variable) == variable.shape.as_list() else str(variable.op.name)
+
+
+def _spellings(variable: Any) -> list[Any]:
+    """Returns a variable and the tensors that optimizers ask for in its place."""
+    return [variable, getattr(variable, "handle", None) if hasattr(variable, "handle") else variable._ref()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,17 +11,21 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
+from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
+from estimator_bridge.runtime.batch_digest import batch_digest
 
+FIRST_BATCHES = 50  # of the new script's own input are compared with the recorded ones
 CALL = "train-0"  # the new side's training is one
 _NUMBERS = (
     *("learning_rate", "epsilon", "momentum", "beta_1", "beta_2", "rho", "initial_accumulator_value", "learning_rate_power"),
-    *("l1_regularization_strength", "l2_regularization_strength", "nesterov", "weight_decay", "clipnorm", "clipvalue"),
+    *("l1_regularization_strength", "l2_regularization_strength", "nesterov"),
+    *("weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "decay", "centered", "amsgrad"),
 )
 
 
@@ -42,6 +47,7 @@ class Session:
         self.step = tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
         self._notes: set[str] = set()
         self._has_shapes = False
+        self._own_batches = 0
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
         self._pushed: list[Any] = []
@@ -49,7 +55,12 @@ class Session:
         self.weights: Weights | None = None
         self.optimizers: list[Any] = []
         self.models: list[Any] = []
-        self._tapes: list[tuple[float, list[str], list[Any]]] = []
+        self._losses: list[float] = []
+        self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
+        self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
+        self._updated: dict[int, list[str]] = {}  # optimizer -> its variables
+        self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
+        self._rates: list[Any] | None = None
         self._active = False
         self.counts = {"evaluate": 0, "predict": 0}
 
@@ -83,6 +94,8 @@ class Session:
             return own
         call, values = recorded
         batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        if own is not None and call.startswith("train"):
+            self._write_own(own, batch)
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -90,6 +103,15 @@ class Session:
             shapes = {leaf.path: np.shape(value) for leaf, value in zip(leaves, arrays, strict=False)}
             self.trace.write("shapes", shapes=shapes)
         return batch
+
+    def _write_own(self, own: Any, batch: Any) -> None:
+        """Compares one of the first batches of the script's own input with the recorded one."""
+        if self.plan.adapt or self._own_batches == FIRST_BATCHES:
+            return
+        self._own_batches += 1
+        sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
+        found = [_rows(side) for side in sides]
+        self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[digest for _, digest in found])
 
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
@@ -140,65 +162,138 @@ class Session:
                 warnings=report.warnings,
             )
 
+    def end(self) -> None:
+        """Writes the values at the end of the script."""
+        if self.weights is not None and not self.plan.is_free:
+            self.weights.write(f"end-{self.index}")
+
     def begin_step(self) -> None:
         """Begins a training step."""
         dropout.begin_step()
-        self._tapes = []
+        self._losses = []
         self._active = True
         self.step.assign(self._start + self.index)
 
     def has_trained(self) -> bool:
         """Returns True if the step has asked a tape for gradients."""
-        return bool(self._tapes)
+        return bool(self._losses)
 
     def end_step(self) -> None:
         """Ends a training step: writes its loss, and gives the old script's values back if it has an anchor."""
         self._active = False
-        tapes, self._tapes = self._tapes, []
-        if not tapes:
+        losses, self._losses = self._losses, []
+        if not losses:
             return
         self.index += 1
-        loss = tapes[0][0]
-        if len({loss for loss, _, _ in tapes}) > 1:
+        if len(set(losses)) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
-        rates = [self._describe(optimizer) for optimizer in self.optimizers]
-        counted = [rate["iterations"] for rate in rates]
-        self.trace.write("step", call=CALL, step=self._start + self.index, loss=loss, iterations=counted)
+        used = [optimizer for optimizer in self.optimizers if id(optimizer) in self._updated] or self.optimizers
+        described = [self._describe(optimizer) for optimizer in used]
+        counted = [one["iterations"] for one in described]
+        self.trace.write("step", call=CALL, step=self._start + self.index, loss=losses[0], iterations=counted)
+        self._write_rates([one["hyperparameters"].get("learning_rate") for one in described])
         if self.index <= FIRST_STEPS:
-            gradients = {name: value for _, names, values in tapes for name, value in zip(names, values, strict=True)}
-            np.savez(self.trace.folder / "values" / f"gradients-{self.index}.npz", **_dense(gradients))
-            self.trace.write("optimizers", index=self.index, optimizers=rates)
+            self._write_first(described)
         if self.weights is not None and self.index in self._anchors and not self.plan.is_free:
             self._give_back(self._anchors[self.index], self.index)
 
+    def _write_rates(self, rates: list[Any]) -> None:
+        if rates != self._rates:
+            self._rates = rates
+            self.trace.write("rates", index=self.index, rates=rates)
+
+    def _write_first(self, described: list[Any]) -> None:
+        for what, values in self._kept.items():
+            np.savez(self.trace.folder / "values" / f"{what}-{self.index}.npz", **_dense(values))
+        self._kept = {"gradients": {}, "applied": {}}
+        self.trace.write("optimizers", index=self.index, optimizers=described)
+        if self.index == 1 and (eager := dropout.eager_sites()):
+            self.trace.write("dropout", sites=eager, loops=[])
+
     def _describe(self, optimizer: Any) -> dict[str, Any]:
         found = {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
+        if id(optimizer) in self._applied_rates:
+            found["learning_rate"] = self._applied_rates[id(optimizer)]
         family = "legacy" if "legacy" in type(optimizer).__module__ else "new"
         return {
             "name": type(optimizer).__name__,
             "family": family,
             "hyperparameters": found,
             "iterations": int(optimizer.iterations.numpy()),
+            "variables": self._updated.get(id(optimizer), []),
         }
 
-    def record(self, names: list[str], loss: Any, gradients: Sequence[Any]) -> None:
-        """Keeps what a tape computed."""
+    def record_loss(self, loss: Any) -> None:
+        """Keeps the loss whose gradients a tape computed."""
         if self._active:
-            is_first = self.index < FIRST_STEPS
-            kept = [np.array(value) for value in gradients] if is_first else []
-            self._tapes.append((float(np.sum(np.asarray(loss))), names if is_first else [], kept))
+            self._losses.append(float(np.sum(np.asarray(loss))))
+
+    def record_values(self, what: str, names: Sequence[str], tensors: Sequence[Any]) -> None:
+        """Keeps gradients of one of the first steps; in a graph, it adds an operation that does so.
+
+        Args:
+            what: "gradients" that a tape computed, or those "applied" by an optimizer.
+            names: Names of the variables.
+            tensors: Gradients; tensors or IndexedSlices.
+        """
+
+        def keep(*values: Any) -> None:
+            if self._active and self.index < FIRST_STEPS:
+                self._kept[what].update(zip(names, (np.array(value) for value in values), strict=True))
+
+        def write() -> Any:
+            tf.numpy_function(keep, [tf.convert_to_tensor(tensor) for tensor in tensors], [], stateful=True)
+            return tf.constant(0)
+
+        if not tf.executing_eagerly():
+            tf.cond(self.step < self._start + FIRST_STEPS, write, lambda: tf.constant(0))
+        elif self.index < FIRST_STEPS:
+            keep(*(tf.convert_to_tensor(tensor).numpy() for tensor in tensors))
+
+    def ask(self, names: Sequence[str], tensors: Sequence[Any]) -> None:
+        """Records gradients that a tape computed."""
+        self._asked.update(zip(names, map(source, tensors), strict=True))
+        self.record_values("gradients", names, tensors)
+
+    def apply(self, optimizer: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
+        """Records gradients that an optimizer applies, and whether they are those of a tape."""
+        rate = optimizer._decayed_lr(tf.float32) if hasattr(optimizer, "_decayed_lr") else optimizer.learning_rate
+
+        def keep(value: Any) -> None:
+            self._applied_rates[id(optimizer)] = float(value)
+
+        if tf.executing_eagerly():
+            keep(tf.convert_to_tensor(rate))
+        else:
+            tf.numpy_function(keep, [rate], [], stateful=True)
+        self._updated[id(optimizer)] = list(dict.fromkeys([*self._updated.get(id(optimizer), []), *names]))
+        if not tf.executing_eagerly():
+            dense = [pair for pair in zip(names, tensors, strict=True) if tf.is_tensor(pair[1])]
+            changed = [name for name, tensor in dense if name in self._asked and self._asked[name] is not source(tensor)]
+            self.trace.write("applied", changed=changed, known=bool(dense))
+        self.record_values("applied", names, tensors)
 
     def look_at_graph(self, graph: Any) -> None:
         """Writes the random operations and the dropout of a training step's graph."""
         outer = dropout.outermost(graph)
         in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
         self.trace.write("random", in_step=in_graph, functions=[])
+        self.trace.write("graph", **graph_facts(op for op in outer.get_operations() if "gradient_tape" not in op.name))
         found = dropout.sites.get(outer, [])
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
 
 
+def _rows(arrays: Sequence[Any]) -> tuple[int, int]:
+    """Returns the number of rows of a batch, and the sum of their digests."""
+    rows = next((len(array) for array in arrays if array.ndim), 1)
+    if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
+        return rows, int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))
+    return rows, sum(zlib.crc32(b"".join(repr(array[row].tolist()).encode() for array in arrays)) for row in range(rows))
+
+
 def _number(optimizer: Any, name: str) -> float | None:
     value: Any = getattr(optimizer, name, None)
+    value = getattr(optimizer, f"_{name}", None) if value is None else value
     if name == "learning_rate" and callable(getattr(optimizer, "_learning_rate", None)) and not isinstance(value, tf.Variable):
         value = optimizer._learning_rate
     if isinstance(value, tf.Variable):
@@ -231,9 +326,15 @@ def lockstep(session: Session, own: Any, spec: Any, following: Callable[[], Any]
             yield session.fed(batch, spec, following(), what)
 
     session.check(spec, what)
+    if what.startswith("train"):
+        session.trace.write("input", shuffles=_shuffles(own) or draws_rows())
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
     size = own.cardinality()
     return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made
+
+
+def _shuffles(dataset: Any) -> bool:
+    return "Shuffle" in type(dataset).__name__ or any(_shuffles(source) for source in dataset._inputs())
 
 
 def recorded(session: Session, call: str) -> Callable[[], Any]:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS, scalar_metrics
+from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded
 from estimator_bridge.runtime.patching import wrap
 
@@ -84,7 +85,9 @@ class _Calls:
             return original(model, **given, **extra, return_dict=as_dict)
         event = past[number]
         given["x"] = lockstep(session, own, own.element_spec, recorded(session, event["call"]), event["call"])
+        masks = dropout.drawn["masks"]
         results = original(model, **given, **extra, return_dict=True)
+        session.trace.write("evaluation", dropout=dropout.drawn["masks"] - masks)
         metrics = scalar_metrics(results) | {"global_step": event["metrics"].get("global_step", 0)}
         session.trace.write("evaluated", call=event["call"], name=event["name"], metrics=metrics)
         if as_dict:

@@ -1,4 +1,4 @@
-"""Losses and gradients of the new script, wherever it asks a gradient tape for them."""
+"""Losses and gradients of the new script, wherever it asks a gradient tape for them, and the gradients that optimizers apply."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from estimator_bridge.parity.rewrite.session import Session
 from estimator_bridge.runtime.patching import wrap
 
 
-def intercept(session: Session) -> None:
-    """Records each gradient with respect to variables, for the life of the process."""
+def intercept(session: Session, keras: Any) -> None:
+    """Records each gradient with respect to variables, and what optimizers apply, for the life of the process.
+
+    Args:
+        session: Session of the new side.
+        keras: tf_keras.
+    """
 
     def gradient(original: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
         computed = original(tape, target, sources, *args, **kwargs)
@@ -25,24 +30,33 @@ def intercept(session: Session) -> None:
             _write(session, target, pairs)
         return computed
 
+    def apply_new(original: Callable[..., Any], optimizer: Any, grads_and_vars: Any) -> Any:
+        return original(optimizer, _apply(session, optimizer, grads_and_vars))
+
+    def apply_legacy(
+        original: Callable[..., Any], optimizer: Any, strategy: Any, grads_and_vars: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        return original(optimizer, strategy, _apply(session, optimizer, grads_and_vars), *args, **kwargs)
+
     wrap(tf.GradientTape, gradient=gradient)
+    wrap(keras.optimizers.Optimizer, _internal_apply_gradients=apply_new)
+    wrap(keras.optimizers.legacy.Optimizer, _distributed_apply=apply_legacy)
 
 
 def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
-    names = [variable.name.partition(":")[0] for variable, _ in pairs]
-    parts: list[Any] = []
-    for _, value in pairs:
-        is_sparse = isinstance(value, tf.IndexedSlices)
-        parts.append(tf.convert_to_tensor(value) if is_sparse else value)
     losses = [tf.reduce_sum(part) for part in tf.nest.flatten(target)]
     loss = losses[0] if len(losses) == 1 else tf.add_n(losses)
     if tf.executing_eagerly():
-        session.record(names, loss.numpy(), [part.numpy() for part in parts])
-        return
-    session.look_at_graph(tf.compat.v1.get_default_graph())
+        session.record_loss(loss.numpy())
+    else:
+        session.look_at_graph(tf.compat.v1.get_default_graph())
+        tf.numpy_function(session.record_loss, [loss], [], stateful=True)
+    session.ask([variable.name.partition(":")[0] for variable, _ in pairs], [value for _, value in pairs])
 
-    def keep(loss: Any, *values: Any) -> Any:
-        session.record(names, loss, values)
-        return loss
 
-    tf.numpy_function(keep, [loss, *parts], loss.dtype, stateful=True)
+def _apply(session: Session, optimizer: Any, grads_and_vars: Any) -> list[tuple[Any, Any]]:
+    """Records what an optimizer applies."""
+    pairs = list(grads_and_vars)
+    known = [(variable.name.partition(":")[0], gradient) for gradient, variable in pairs if gradient is not None]
+    session.apply(optimizer, [name for name, _ in known], [gradient for _, gradient in known])
+    return pairs

@@ -1,0 +1,231 @@
+"""Numbers of the first steps: what one variable's gradients or updates have in common on both sides, and where the sides part."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.parity.evidence import Evidence, StepEvidence
+
+NOISE = 1e-5
+"""A gradient below this share of the largest one is rounding, e.g. that of a bias before batch norm."""
+_ROUNDING, _SHARE = 4e-7, 1e-3  # an update is known to the rounding of float32 values, and to this share of its own size
+_GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
+_VISIBLE = 0.02
+UNEXPLAINED = 0.1
+"""Largest share of a difference that an explanation may leave over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """The gradient or the update of one variable on both sides.
+
+    An explanation is a number and its misfit: the share of the difference (for factors, of the smaller one of difference and new
+    value), in the Euclidean norm, that it leaves over.
+
+    Attributes:
+        name: Name of the variable.
+        shape: Shape of the variable.
+        old, new: Largest absolute values.
+        differs: True if they differ by more than rounding ever explains.
+        is_visible: True if they differ by more than the usual rounding, which a simple explanation confirms.
+        ratio: Factor r of new = r * old, and its misfit.
+        l2: Coefficient c of new = old + c * value, and its misfit.
+        l1: Coefficient c of new = old + c * sign(value), and its misfit.
+        scale: Factor a of new = a * old + b * value, and its misfit.
+        penalty: Sum of the squares of the value.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    old: float
+    new: float
+    differs: bool
+    is_visible: bool
+    ratio: tuple[float, float]
+    l2: tuple[float, float]
+    l1: tuple[float, float]
+    scale: tuple[float, float]
+    penalty: float
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+
+def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
+    old, new, value = (np.asarray(array, np.float64).ravel() for array in (old, new, value))
+    gap = new - old
+    whole = float(np.linalg.norm(gap))
+    part = min(whole, float(np.linalg.norm(new)))
+
+    def explain(size: float, target: Any, *columns: Any) -> tuple[float, float]:
+        matrix = np.stack(columns, 1)
+        if not matrix.any() or not np.isfinite(matrix).all() or not np.isfinite(target).all():
+            return 0.0, 1.0
+        found = np.linalg.lstsq(matrix, target, rcond=None)[0]
+        return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / max(size, 1e-300)
+
+    widest = float(np.max(np.abs(gap), initial=0.0))
+    return Fit(
+        name,
+        (),
+        float(np.max(np.abs(old), initial=0.0)),
+        float(np.max(np.abs(new), initial=0.0)),
+        not widest <= tolerance,
+        not widest <= _VISIBLE * tolerance,
+        explain(part, new, old),
+        explain(whole, gap, value),
+        explain(whole, gap, np.sign(value)),
+        explain(part, new, old, value) if old.size > 2 else explain(part, new, old),
+        float(np.vdot(value, value)),
+    )
+
+
+def _largest(values: Mapping[str, Any]) -> float:
+    return max((float(np.max(np.abs(value), initial=0.0)) for value in values.values()), default=0.0)
+
+
+def noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """Returns the variables whose gradient is rounding on both sides."""
+    limit = NOISE * max(_largest(old), _largest(new))
+    sizes = {name: max(_largest({name: side[name]}) for side in (old, new)) for name in old if name in new}
+    return {name for name, size in sizes.items() if 0 < size <= limit}
+
+
+@functools.lru_cache(maxsize=32)
+def gradient_fits(old: StepEvidence, new: StepEvidence, applied: bool = False) -> tuple[Fit, ...]:
+    """Compares the gradients of a step, without those that are rounding.
+
+    Args:
+        old, new: A step of both sides.
+        applied: True for those that the optimizers were given, e.g. after clipping.
+
+    Returns:
+        One fit for each variable with gradients on both sides, in the old side's order.
+    """
+    here, there = (side.applied() if applied else side.gradients() for side in (old, new))
+    values, ignored = old.before(), noise(here, there)
+    top = max(_largest(here), _largest(there))
+    fits = []
+    for name, gradient in here.items():
+        if name in there and name not in ignored and np.shape(gradient) == np.shape(there[name]):
+            value = values.get(name, np.zeros_like(gradient))
+            value = value if np.shape(value) == np.shape(gradient) else np.zeros_like(gradient)
+            tolerance = _GRADIENT * max(_largest({"": gradient}), _largest({"": there[name]})) + 2e-7 * top
+            fits.append(dataclasses.replace(_fit(name, gradient, there[name], value, tolerance), shape=np.shape(gradient)))
+    return tuple(fits)
+
+
+@functools.lru_cache(maxsize=32)
+def update_fits(old: StepEvidence, new: StepEvidence) -> tuple[Fit, ...]:
+    """Compares what a step added to each variable and slot, except where gradients are rounding.
+
+    Args:
+        old, new: A step of both sides.
+    """
+    before, after, other = old.before(), old.after(), new.after()
+    gradients = old.gradients() or old.applied(), new.gradients()
+    ignored, limit = noise(*gradients), NOISE * max(map(_largest, gradients))
+    fits = []
+    for name, value in before.items():
+        is_float = np.issubdtype(np.asarray(value).dtype, np.floating)
+        if name in ignored or name not in after or name not in other or not np.size(value) or not is_float:
+            continue
+        kept = _above(limit, gradients[0].get(name), gradients[1].get(name), np.shape(value))
+        here, there = (np.asarray(side[name], np.float64) - value for side in (after, other))
+        tolerance = _ROUNDING * max(1.0, _largest({"": after[name]})) + _SHARE * _largest({"": here})
+        fit = _fit(name, here[kept], there[kept], np.asarray(value)[kept], tolerance)
+        fits.append(dataclasses.replace(fit, shape=np.shape(value)))
+    return tuple(fits)
+
+
+def _above(limit: float, old: Any, new: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a mask of the elements whose gradient is 0 on both sides, or no rounding."""
+    if old is None or new is None or np.shape(old) != shape or np.shape(new) != shape:
+        return np.ones(shape, bool)
+    largest = np.maximum(np.abs(old), np.abs(new))
+    return (largest == 0) | (largest > limit)
+
+
+class Stage(enum.IntEnum):
+    """The stage at which the two sides part, in the order of a step."""
+
+    LOSS = 1
+    GRADIENT = 2
+    APPLIED = 3
+    UPDATE = 4
+    AVERAGE = 5
+    LATER = 6
+    EVALUATION = 7
+    NONE = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Parting:
+    """The place where the sides part.
+
+    Attributes:
+        stage: Stage of the step.
+        index: Number of the step, from 1; 0 without one.
+        fits: The variables that differ there.
+    """
+
+    stage: Stage
+    index: int = 0
+    fits: tuple[Fit, ...] = ()
+
+
+def losses_differ(old: float, new: float) -> bool:
+    """Returns True if losses of a step from the same values differ by more than rounding."""
+    gap = abs(old - new)
+    is_equal = old == new or (math.isnan(old) and math.isnan(new))
+    return not (is_equal or gap <= max(_LOSS_FLOOR, _LOSS * max(abs(old), abs(new))))
+
+
+@functools.lru_cache(maxsize=4)
+def parting(evidence: Evidence) -> Parting:
+    """Finds where the two sides part.
+
+    Args:
+        evidence: Evidence of both sides.
+    """
+    for old, new in zip(evidence.old.steps, evidence.new.steps, strict=False):
+        gradients = _differing(gradient_fits(old, new))
+        if losses_differ(old.loss, new.loss):
+            return Parting(Stage.LOSS, old.index, gradients)
+        if gradients:
+            return Parting(Stage.GRADIENT, old.index, gradients)
+        if applied := _differing(gradient_fits(old, new, True)):
+            return Parting(Stage.APPLIED, old.index, applied)
+        updates = _differing(update_fits(old, new))
+        averages = tuple(fit for fit in updates if fit.name in evidence.old.moving_averages)
+        weights = tuple(fit for fit in updates if fit.name not in evidence.slots and fit not in averages)
+        for stage, found in ((Stage.UPDATE, weights), (Stage.AVERAGE, averages)):
+            if found:
+                return Parting(stage, old.index, found)
+    for index, pair in enumerate(zip(evidence.old.losses, evidence.new.losses, strict=False), 1):
+        if losses_differ(*pair):
+            return Parting(Stage.LATER, index)
+    return Parting(Stage.EVALUATION if evidence.metrics or evidence.predictions else Stage.NONE)
+
+
+def _differing(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
+    return tuple(fit for fit in fits if fit.differs)
+
+
+def steps_at(evidence: Evidence, index: int) -> tuple[StepEvidence, StepEvidence]:
+    """Returns one of the first steps of both sides."""
+    return evidence.old.steps[index - 1], evidence.new.steps[index - 1]
+
+
+def global_step(evidence: Evidence, index: int) -> int:
+    """Returns the global step of the step with a number."""
+    return evidence.start + index

@@ -1,0 +1,79 @@
+"""Numbers of an optimizer other than the learning rate: one row of a table each."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.measures import global_step, parting
+from estimator_bridge.parity.causes.optimizers.pairs import hyperparameters, is_of_optimizer
+from estimator_bridge.parity.evidence import Evidence, OptimizerEvidence
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperparameter:
+    """A number of an optimizer.
+
+    Attributes:
+        key: Keras' name.
+        cause: Cause if it differs.
+        default: Value of an optimizer that does not have it; None if there is none to compare with.
+        tolerance: Largest absolute difference that has no effect.
+        advice: What to know about it.
+    """
+
+    key: str
+    cause: CauseName
+    default: float | None = 0.0
+    tolerance: float = 0.0
+    advice: str = ""
+
+
+TABLE = (
+    Hyperparameter("momentum", CauseName.MOMENTUM, advice="Keras' SGD has none by default."),
+    Hyperparameter("nesterov", CauseName.NESTEROV, advice="It is use_nesterov in TensorFlow 1."),
+    Hyperparameter("beta_1", CauseName.BETAS, None, advice="Its default is 0.9."),
+    Hyperparameter("beta_2", CauseName.BETAS, None, advice="Its default is 0.999."),
+    Hyperparameter("rho", CauseName.BETAS, None, advice="It is decay in TensorFlow 1's RMSProp."),
+    Hyperparameter("learning_rate_power", CauseName.STRENGTHS, None, advice="Its default is -0.5."),
+    Hyperparameter("l1_regularization_strength", CauseName.STRENGTHS),
+    Hyperparameter("l2_regularization_strength", CauseName.STRENGTHS, advice="It is the same number on both sides."),
+    Hyperparameter("weight_decay", CauseName.HYPERPARAMETER, advice="TensorFlow 1's optimizers have none."),
+    Hyperparameter("decay", CauseName.SCHEDULE, advice="TensorFlow 1's optimizers have none: give a schedule instead."),
+    Hyperparameter("centered", CauseName.HYPERPARAMETER),
+    Hyperparameter("amsgrad", CauseName.HYPERPARAMETER),
+    Hyperparameter("initial_accumulator_value", CauseName.ACCUMULATORS, None, advice="Its default is 0.1."),
+    Hyperparameter(
+        "epsilon",
+        CauseName.EPSILON,
+        tolerance=1e-11,
+        advice="Defaults: Adam 1e-8 in TensorFlow 1 and 1e-7 in Keras, RMSProp 1e-10 and 1e-7, Adagrad none and 1e-7.",
+    ),
+)
+
+
+def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[OptimizerEvidence, OptimizerEvidence, float, float]]:
+    """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
+    for old, new in hyperparameters(evidence, parting(evidence).index):
+        here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
+        if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
+            continue
+        if row.key == "epsilon" and "epsilon" not in old.hyperparameters and there < 1e-6:
+            continue  # Keras' default beside accumulators that are not small
+        yield old, new, here, there
+
+
+def _rule(row: Hyperparameter, evidence: Evidence) -> Iterator[Cause]:
+    if not is_of_optimizer(evidence):
+        return
+    for old, new, here, there in differences(evidence, row):
+        seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
+        value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
+        change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
+        yield Cause(row.cause, seen, change, global_step(evidence, parting(evidence).index), old.variables)
+
+
+RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = tuple(functools.partial(_rule, row) for row in TABLE)
+"""One rule for each hyperparameter."""

@@ -1,0 +1,64 @@
+"""Variables that only one side has or trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, steps_at, update_fits
+from estimator_bridge.parity.evidence import Evidence
+
+
+def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause for trainable variables without a counterpart."""
+    missing = [name for name in evidence.unmatched_old if name in evidence.old.trainable]
+    added = [name for name in evidence.unmatched_new if name in evidence.new.trainable]
+
+    def spelled(names: list[str]) -> str:
+        return some([f"{name} {list(evidence.shapes[name])}" if name in evidence.shapes else name for name in names])
+
+    if missing and added:
+        ranks = [sorted(len(evidence.shapes.get(name, ())) for name in side) for side in (missing, added)]
+        kind = CauseName.SHAPES if ranks[0] == ranks[1] else CauseName.MISSING_VARIABLES
+        seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
+        change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
+        yield Cause(kind, seen, change, evidence.start, tuple(missing + added))
+    elif missing:
+        change = "Add the layer, bias or embedding to the new script that has these variables."
+        seen = f"The new script has no counterpart of {spelled(missing)}."
+        yield Cause(CauseName.MISSING_VARIABLES, seen, change, evidence.start, tuple(missing))
+    elif added:
+        change = "Remove the layer, or its bias (use_bias=False, center=False, scale=False), from the new script."
+        seen = f"The old script has no counterpart of {spelled(added)}."
+        yield Cause(CauseName.EXTRA_VARIABLES, seen, change, evidence.start, tuple(added))
+
+
+def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause for variables that only one side trains."""
+    for old, new in zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=True):
+        here, there, known = old.gradients(), new.gradients(), old.before()
+        if not here or not there:
+            return
+        frozen = [name for name in here if name not in there and name in known]
+        frozen += [name for name in _stopped(evidence) if name not in frozen]
+        if frozen:
+            seen = f"The old script trains {some(frozen)}; in the new script they get no gradient or no update."
+            change = "Set trainable=True, remove tf.stop_gradient, and give the variables to the tape and to the optimizer."
+            yield Cause(CauseName.FROZEN_VARIABLES, seen, change, evidence.start + old.index, tuple(frozen))
+        untrained = {*evidence.old.moving_averages, *evidence.old.trainable} - here.keys()
+        trained = [name for name in there if name in untrained]
+        if trained:
+            seen = f"The new script trains {some(trained)}; the old script gives their gradients to no optimizer."
+            change = "Set trainable=False for these variables, or leave them out of the tape's sources."
+            yield Cause(CauseName.TRAINED_VARIABLES, seen, change, evidence.start + old.index, tuple(trained))
+
+
+def _stopped(evidence: Evidence) -> list[str]:
+    """Returns variables whose gradient or update is 0 in the new script alone."""
+    found = parting(evidence)
+    if found.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
+        return []
+    old, new = steps_at(evidence, found.index)
+    fits = update_fits(old, new) if found.stage is Stage.UPDATE else gradient_fits(old, new, found.stage is Stage.APPLIED)
+    ignored = {*evidence.slots, *evidence.old.moving_averages}
+    return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name not in ignored]

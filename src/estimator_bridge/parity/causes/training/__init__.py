@@ -1,0 +1,1 @@
+"""Causes in the training as a whole and evaluations."""

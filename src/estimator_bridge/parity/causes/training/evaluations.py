@@ -1,0 +1,70 @@
+"""Evaluations and predictions that differ although the training is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.measures import Stage, parting
+from estimator_bridge.parity.evidence import Evidence, MetricEvidence
+
+
+def evaluation_dropout(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if the new script's evaluation draws dropout masks, and the old one's does not."""
+    old, new = evidence.old.evaluation_dropout, evidence.new.evaluation_dropout
+    if _parts_here(evidence) and old is not None and new is not None and bool(old) != bool(new):
+        words = ["has dropout" if side else "has none" for side in (old, new)]
+        seen = f"The old script's evaluation {words[0]}, the new one's {words[1]}. {_first(evidence)}"
+        change = "Call layers with the training argument that call() gets, never with a constant."
+        yield Cause(CauseName.EVALUATION_DROPOUT, seen, change, _step(evidence))
+
+
+def evaluation(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause for metrics that differ."""
+    if not _parts_here(evidence) or not evidence.metrics:
+        return
+    losses = [metric for metric in evidence.metrics if metric.metric == "loss"]
+    others = [metric for metric in evidence.metrics if metric.metric != "loss"]
+    names = some(sorted({metric.metric for metric in others}))
+    if losses and others:
+        seen = f"The training is equal; loss and {names} of evaluations are not. {_first(evidence)}"
+        change = "Evaluate with training=False, from the last values, with the old script's labels and weights."
+        yield Cause(CauseName.EVALUATION_MODE, seen, change, _step(evidence))
+    elif losses:
+        seen = f"The training is equal, the loss of evaluations is not. {_first(evidence)}{_by_rows(evidence, losses[0])}"
+        change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
+        yield Cause(CauseName.EVALUATION_LOSS, seen, change, _step(evidence))
+    else:
+        seen = f"The training and the loss of evaluations are equal, {names} is defined otherwise. {_first(evidence)}"
+        change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
+        yield Cause(CauseName.METRIC_DEFINITION, seen, change, _step(evidence))
+
+
+def predictions(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause for predictions that differ where all else is equal."""
+    if _parts_here(evidence) and evidence.predictions and not evidence.metrics:
+        seen = f"Training and evaluations are equal, the predictions {some(list(evidence.predictions))} are not."
+        change = "Compare the outputs: logits or probabilities, training=False, the order of rows."
+        yield Cause(CauseName.PREDICTIONS, seen, change)
+
+
+def _parts_here(evidence: Evidence) -> bool:
+    return parting(evidence).stage is Stage.EVALUATION
+
+
+def _step(evidence: Evidence) -> int | None:
+    return min((metric.step for metric in evidence.metrics), default=None)
+
+
+def _first(evidence: Evidence) -> str:
+    spelled = [f"{one.metric} at step {one.step}: old {one.old:.8g}, new {one.new:.8g}" for one in evidence.metrics[:1]]
+    return f"{spelled[0]}." if spelled else ""
+
+
+def _by_rows(evidence: Evidence, metric: MetricEvidence) -> str:
+    for losses, rows in zip(evidence.old.evaluation_losses, evidence.old.evaluation_rows, strict=False):
+        if losses and len(losses) == len(rows) and abs(float(np.mean(losses)) - metric.old) < 1e-5 * abs(metric.old):
+            return f" By rows, the old loss would be {float(np.average(losses, weights=rows)):.8g}."
+    return ""

@@ -1,0 +1,256 @@
+"""Each rule names its fault first, on evidence that NumPy computed in float64; equal trainings have no cause."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.table import find_causes, first_cause
+from estimator_bridge.parity.evidence import BatchEvidence, DropoutSite, GraphFacts, MetricEvidence, OptimizerEvidence
+from tests.parity.causes.synthetic import KERNEL, ROWS, STEPS, Training, evidence
+
+PLAIN = Training()
+MOMENTUM = Training(momentum=0.9, name="MomentumOptimizer")
+ADAM = Training(epsilon=1e-8, hyperparameters=(("epsilon", 1e-8), ("beta_1", 0.9), ("beta_2", 0.999)), name="AdamOptimizer")
+DECAY = tuple(0.1 * 0.9**step for step in range(STEPS + 1))
+
+
+def changed(training: Training, **fields: Any) -> Training:
+    return dataclasses.replace(training, **fields)
+
+
+def cause_of(*args: Any, **fields: Any) -> Cause:
+    found = first_cause(evidence(*args, **fields))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("training", [PLAIN, MOMENTUM, ADAM, Training(l2=0.1, clip=0.5)])
+def test_equal_trainings_have_no_cause(training: Training) -> None:
+    assert find_causes(evidence(training, training)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "words"),
+    [
+        (PLAIN, changed(PLAIN, scale=ROWS), CauseName.LOSS_SCALE, f"x{ROWS}: the batch size ({ROWS})"),
+        (PLAIN, changed(PLAIN, scale=1 / ROWS), CauseName.LOSS_SCALE, f"x{1 / ROWS}: 1 / the batch size"),
+        (PLAIN, changed(PLAIN, scale=0.5), CauseName.LOSS_SCALE, "x0.5: 1 / 2"),
+        (changed(PLAIN, l2=0.1), changed(PLAIN, l2=0.1, scale=ROWS), CauseName.LOSS_SCALE, "the batch size"),
+        (changed(PLAIN, l2=0.1), PLAIN, CauseName.REGULARIZER, "new - old = -0.1 x the variable (L2)"),
+        (changed(PLAIN, l2=0.1), changed(PLAIN, l2=0.2), CauseName.REGULARIZER, "new - old = 0.1 x the variable (L2)"),
+        (PLAIN, changed(PLAIN, l2=1e-4), CauseName.REGULARIZER, "new - old = 0.0001 x the variable (L2)"),
+        (PLAIN, changed(PLAIN, l1=0.01), CauseName.REGULARIZER, "new - old = 0.01 x the variable's sign (L1)"),
+        (PLAIN, changed(PLAIN, offset=0.1), CauseName.REPORTED_LOSS, "all gradients are equal"),
+        (PLAIN, changed(PLAIN, shift=0.1), CauseName.FORWARD_PASS, "Gradients of 2 variables differ, first kernel, bias"),
+        (PLAIN, changed(PLAIN, multiplier=3.0), CauseName.GRADIENT_SCALE, "x3"),
+        (changed(PLAIN, clip=0.5), PLAIN, CauseName.CLIPPING, "-> 0.5, largest value"),
+        (PLAIN, changed(PLAIN, clip=0.5), CauseName.CLIPPING, "not changed; new norm"),
+        (PLAIN, changed(PLAIN, frozen="bias"), CauseName.FROZEN_VARIABLES, "trains bias"),
+        (changed(PLAIN, frozen="bias"), PLAIN, CauseName.TRAINED_VARIABLES, "trains bias"),
+        (PLAIN, changed(PLAIN, rates=(0.2,) * STEPS), CauseName.LEARNING_RATE, "old 0.1, new 0.2 (x2)"),
+        (ADAM, changed(ADAM, rates=(0.2,) * STEPS), CauseName.LEARNING_RATE, "old 0.1, new 0.2 (x2)"),
+        (changed(PLAIN, rates=DECAY[:-1]), changed(PLAIN, rates=DECAY[1:]), CauseName.SCHEDULE, "a step early"),
+        (changed(PLAIN, rates=DECAY[1:]), changed(PLAIN, rates=DECAY[:-1]), CauseName.SCHEDULE, "a step late"),
+        (changed(PLAIN, rates=DECAY[:-1]), PLAIN, CauseName.SCHEDULE, "old 0.09, 0.081, 0.0729; new 0.1, 0.1, 0.1"),
+        (MOMENTUM, changed(MOMENTUM, momentum=0.8), CauseName.MOMENTUM, "old 0.9, new 0.8"),
+        (MOMENTUM, changed(MOMENTUM, momentum=0.0, name="SGD"), CauseName.MOMENTUM, "old 0.9, new 0"),
+        (MOMENTUM, changed(MOMENTUM, dampening=0.1), CauseName.MOMENTUM_SCALING, "x0.1 of the old ones, which is 1 - momentum"),
+        (ADAM, changed(ADAM, epsilon=0.1, hyperparameters=(("epsilon", 0.1),)), CauseName.EPSILON, "old 1e-08, new 0.1"),
+        (PLAIN, changed(PLAIN, decay=0.01), CauseName.HYPERPARAMETER, "new - old = -0.01 x the variable"),
+        (PLAIN, changed(PLAIN, average=0.01), CauseName.BATCH_NORM_MOMENTUM, "E.g. 0.9 in the old script, 0.99 in the new one"),
+        (PLAIN, changed(PLAIN, average=0.0), CauseName.BATCH_NORM_UPDATES, "changes mean; the new one's does not"),
+        (changed(PLAIN, average=0.0), PLAIN, CauseName.BATCH_NORM_UPDATES, "changes mean; the old one's does not"),
+        (ADAM, changed(ADAM, epsilon=0.1, name="Adagrad"), CauseName.OPTIMIZER, "AdamOptimizer, the new one Adagrad"),
+    ],
+)
+def test_a_fault_of_the_training_is_named_first(old: Training, new: Training, name: CauseName, words: str) -> None:
+    found = cause_of(old, new)
+
+    assert found.name is name, found
+    assert words in found.seen
+    assert found.change
+
+
+@pytest.mark.parametrize("key", ["nesterov", "beta_1", "rho", "l2_regularization_strength", "centered"])
+def test_hyperparameters_name_both_numbers_where_updates_differ(key: str) -> None:
+    old, new = (changed(PLAIN, hyperparameters=((key, value),)) for value in (0.5, 0.25))
+
+    assert first_cause(evidence(old, new)) is None, "a number without an effect is no cause"
+    assert "old 0.5, new 0.25" in cause_of(old, changed(new, epsilon=0.1)).seen
+
+
+def test_an_epsilon_of_keras_that_has_no_counterpart_is_no_cause() -> None:
+    found = cause_of(PLAIN, changed(PLAIN, dampening=0.5, hyperparameters=(("epsilon", 1e-7),)))
+
+    assert found.name is CauseName.UPDATE
+
+
+def test_a_gradient_that_is_rounding_is_no_finding() -> None:
+    """A bias has another gradient on each side, below 1e-5 of the largest one, and Adam makes full steps of it."""
+    found = evidence(ADAM, ADAM)
+    steps = []
+    for side, gradient in ((found.old, 1e-7), (found.new, -3e-7)):
+        first = side.steps[0]
+        values = [dict(function()) for function in (first.gradients, first.after, first.applied)]
+        values[0]["bias"] = values[2]["bias"] = np.array([gradient])
+        values[1]["bias"] = first.before()["bias"] - 0.1 * np.sign(gradient)
+        functions = [functools.partial(dict, one) for one in values]
+        steps.append(dataclasses.replace(first, gradients=functions[0], after=functions[1], applied=functions[2]))
+    sides = [dataclasses.replace(side, steps=(step,)) for side, step in zip((found.old, found.new), steps, strict=True)]
+
+    assert find_causes(dataclasses.replace(found, old=sides[0], new=sides[1])) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "name", "words"),
+    [
+        ({"dropout": (DropoutSite((4,), 0.3),)}, {}, CauseName.DROPOUT, "old 0.3 of [batch, 4]; new none"),
+        ({}, {"dropout": (DropoutSite((4,), 0.3),)}, CauseName.DROPOUT, "old none; new 0.3"),
+        ({"dropout": (DropoutSite((4,), 0.3),)}, {"dropout": (DropoutSite((4,), 0.7),)}, CauseName.DROPOUT, "new 0.7"),
+        (
+            {"dropout": (DropoutSite((4,), 0.3),)},
+            {"dropout": (DropoutSite((6,), 0.3),)},
+            CauseName.DROPOUT,
+            "0.3 of [batch, 6]",
+        ),
+        ({"dropout": (DropoutSite((4,), 0.3),)}, {"dropout": (DropoutSite((None,), 0.3),)}, CauseName.FORWARD_PASS, ""),
+        ({"dropout": ()}, {"dropout": None}, CauseName.FORWARD_PASS, ""),
+        ({"graph": GraphFacts()}, {"graph": GraphFacts(("sub",))}, CauseName.BROADCAST, "Labels: old [8], new [8]"),
+        (
+            {"graph": GraphFacts(epsilons=(1e-3,))},
+            {"graph": GraphFacts(epsilons=(1e-5,))},
+            CauseName.BATCH_NORM_EPSILON,
+            "1e-05",
+        ),
+        (
+            {"graph": GraphFacts(flattened=((4, 7, 6),))},
+            {"graph": GraphFacts(flattened=((7, 6, 4),))},
+            CauseName.FLATTEN_ORDER,
+            "flattens [batch, 4, 7, 6], the new one [batch, 7, 6, 4]",
+        ),
+    ],
+)
+def test_facts_of_the_graphs_explain_another_forward_pass(
+    here: dict[str, Any], there: dict[str, Any], name: CauseName, words: str
+) -> None:
+    found = cause_of(PLAIN, changed(PLAIN, shift=0.1), here, there)
+
+    assert found.name is name
+    assert words in found.seen
+    assert first_cause(evidence(PLAIN, PLAIN, here, there)) is None, "without an effect it is no cause"
+
+
+@pytest.mark.parametrize(
+    ("new", "name"),
+    [
+        (changed(MOMENTUM, momentum=0.0), CauseName.MOMENTUM),
+        (changed(MOMENTUM, dampening=1.9), CauseName.NESTEROV),
+        (changed(MOMENTUM, rates=(0.2,) * STEPS), CauseName.LEARNING_RATE),
+    ],
+)
+def test_updates_without_an_optimizer_tell_by_their_numbers(new: Training, name: CauseName) -> None:
+    found = evidence(MOMENTUM, new)
+    steps = tuple(dataclasses.replace(step, optimizers=()) for step in found.new.steps)
+    side = dataclasses.replace(found.new, steps=steps, learning_rates=())
+    cause = first_cause(dataclasses.replace(found, new=side))
+
+    assert cause is not None
+    assert cause.name is name
+
+
+def test_one_optimizer_for_two_parts() -> None:
+    found = evidence(PLAIN, changed(PLAIN, rates=(0.2,) * STEPS))
+    two = tuple(OptimizerEvidence(name, "tf1", {"learning_rate": 0.1}, 1, (name,)) for name in ("kernel", "bias"))
+    steps = tuple(dataclasses.replace(step, optimizers=two) for step in found.old.steps)
+    cause = first_cause(dataclasses.replace(found, old=dataclasses.replace(found.old, steps=steps)))
+
+    assert cause is not None
+    assert (cause.name, "2 optimizers" in cause.seen) == (CauseName.OPTIMIZER_PARTS, True)
+
+
+def test_a_default_rate_beside_a_canned_estimator() -> None:
+    old, new = (changed(PLAIN, rates=(rate,) * STEPS, name="AdagradOptimizer") for rate in (0.05, 0.001))
+    found = cause_of(old, new, estimator="DNNClassifier")
+
+    assert (found.name, "0.05" in found.change) == (CauseName.CANNED_DEFAULTS, True)
+
+
+def test_slots_that_start_with_another_constant() -> None:
+    starts = [{"kernel": KERNEL, "kernel/Momentum": np.full(KERNEL.shape, value)} for value in (0.1, 0.2)]
+    found = cause_of(PLAIN, PLAIN, {"initial": lambda: starts[0]}, {"initial": lambda: starts[1]})
+
+    assert (found.name, "old 0.1 at the start, new 0.2" in found.seen) == (CauseName.ACCUMULATORS, True)
+
+
+def test_updates_counted_one_too_many_explain_a_later_difference() -> None:
+    losses = {"losses": (1.0, 0.9, 0.8, 0.7, 0.6)}, {"losses": (1.0, 0.9, 0.8, 0.7, 0.5)}
+    adam = changed(ADAM, name="Adam")
+    found = cause_of(adam, adam, losses[0], losses[1] | {"iterations": (1, 2, 3, 5, 6)})
+
+    assert (found.name, found.step) == (CauseName.ITERATIONS, 4)
+    assert cause_of(PLAIN, PLAIN, losses[0], losses[1] | {"iterations": (1, 2, 3, 5, 6)}).name is CauseName.LATER
+
+
+def test_trainings_of_unequal_length() -> None:
+    found = cause_of(PLAIN, PLAIN, {"losses": (1.0, 0.9)}, {"losses": (1.0,), "steps_per_epoch": (1,)})
+
+    assert (found.name, found.step, "2 steps, the new one 1" in found.seen) == (CauseName.STEPS, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "name"),
+    [
+        (((8, 1), (8, 2)), ((4, 5), (4, 6)), CauseName.BATCH_SIZE),
+        (((8, 2), (8, 1)), ((8, 1), (8, 2)), CauseName.BATCH_ORDER),
+        (((8, 3), (8, 4)), ((8, 2), (8, 5)), CauseName.BATCH_ORDER),
+    ],
+)
+def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
+    batches = tuple(BatchEvidence((a[0], b[0]), (a[1], b[1])) for a, b in zip(own, recorded, strict=True))
+
+    assert cause_of(PLAIN, PLAIN, batches=batches).name is name
+    shuffled = first_cause(evidence(PLAIN, PLAIN, batches=batches, is_shuffled=True))
+    assert (shuffled is None) is (name is CauseName.BATCH_ORDER)
+
+
+def test_variables_of_one_side() -> None:
+    shapes = {"kernel": (5,), "model/kernel": (6,)}
+    full = evidence(PLAIN, PLAIN, unmatched_old=("kernel",), unmatched_new=("model/kernel",), shapes=shapes)
+    full = dataclasses.replace(full, new=dataclasses.replace(full.new, trainable=("model/kernel",)))
+    causes = [
+        first_cause(full),
+        first_cause(dataclasses.replace(full, unmatched_new=())),
+        first_cause(dataclasses.replace(full, unmatched_old=())),
+    ]
+
+    assert [cause.name for cause in causes if cause] == [
+        CauseName.SHAPES,
+        CauseName.MISSING_VARIABLES,
+        CauseName.EXTRA_VARIABLES,
+    ]
+    assert causes[0] is not None
+    assert "kernel [5] of the old script and model/kernel [6] of the new one" in causes[0].seen
+
+
+@pytest.mark.parametrize(
+    ("metrics", "there", "name"),
+    [
+        (("loss",), {}, CauseName.EVALUATION_LOSS),
+        (("auc",), {}, CauseName.METRIC_DEFINITION),
+        (("loss", "auc"), {}, CauseName.EVALUATION_MODE),
+        (("loss", "auc"), {"evaluation_dropout": 1}, CauseName.EVALUATION_DROPOUT),
+        ((), {}, CauseName.PREDICTIONS),
+    ],
+)
+def test_evaluations(metrics: tuple[str, ...], there: dict[str, Any], name: CauseName) -> None:
+    different = tuple(MetricEvidence("", metric, 5, 0.5, 0.6) for metric in metrics)
+    found = cause_of(PLAIN, PLAIN, {"evaluation_dropout": 0}, there, metrics=different, predictions=("logits",))
+
+    assert found.name is name
+    assert not metrics or "old 0.5, new 0.6" in found.seen
