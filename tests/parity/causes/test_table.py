@@ -100,7 +100,7 @@ def test_a_gradient_that_is_rounding_is_no_finding() -> None:
         values = [dict(function()) for function in (first.gradients, first.after, first.applied)]
         values[0]["bias"] = values[2]["bias"] = np.array([gradient])
         values[1]["bias"] = first.before()["bias"] - 0.1 * np.sign(gradient)
-        functions = [functools.partial(dict, one) for one in values]
+        functions: list[Any] = [functools.partial(dict, one) for one in values]
         steps.append(dataclasses.replace(first, gradients=functions[0], after=functions[1], applied=functions[2]))
     sides = [dataclasses.replace(side, steps=(step,)) for side, step in zip((found.old, found.new), steps, strict=True)]
 

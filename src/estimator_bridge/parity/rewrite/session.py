@@ -288,7 +288,12 @@ def _rows(arrays: Sequence[Any]) -> tuple[int, int]:
     rows = next((len(array) for array in arrays if array.ndim), 1)
     if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
         return rows, int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))
-    return rows, sum(zlib.crc32(b"".join(repr(array[row].tolist()).encode() for array in arrays)) for row in range(rows))
+    return rows, sum(zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows))
+
+
+def _bytes(value: Any) -> bytes:
+    array = np.asarray(value)
+    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
 
 
 def _number(optimizer: Any, name: str) -> float | None:

@@ -21,7 +21,7 @@ class Hyperparameter:
         cause: Cause if it differs.
         default: Value of an optimizer that does not have it; None if there is none to compare with.
         tolerance: Largest absolute difference that has no effect.
-        advice: What to know about it.
+        advice: Sentence about names and defaults; empty for none.
     """
 
     key: str
