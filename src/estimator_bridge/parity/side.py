@@ -94,7 +94,8 @@ def _run_new(order: Order, trace: Trace) -> int:
     check = prepare(trace, order.trace("legacy"), order.plan)
     script = order.plan.script
     code = run_as_python_does(lambda: run_as_main(script))
-    check()
+    if not code:
+        check()
     return code
 
 

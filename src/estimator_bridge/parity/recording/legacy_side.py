@@ -31,6 +31,11 @@ _batches: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> te
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 
 
+def _is_one_device(config: Any) -> bool:
+    strategy = config.train_distribute
+    return strategy is not None and type(strategy).__name__.startswith("OneDeviceStrategy") and not config.cluster_spec
+
+
 class RecordingEngine(TracedEngine):
     """Executes calls as tensorflow-estimator does and records their batches and training steps.
 
@@ -48,7 +53,9 @@ class RecordingEngine(TracedEngine):
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
-        if estimator.config.train_distribute is not None or estimator.config.cluster_spec:
+        if _is_one_device(estimator.config):
+            vars(estimator)["_train_distribution"] = None  # its hooks see the batches; the numbers are the same
+        elif estimator.config.train_distribute is not None or estimator.config.cluster_spec:
             raise BridgeError(
                 "The legacy side trains on several replicas or tasks, whose batches cannot be recorded yet.",
                 expected="a RunConfig without train_distribute, and no cluster in TF_CONFIG",

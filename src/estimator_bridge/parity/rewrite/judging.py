@@ -172,11 +172,11 @@ def _noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:
     before, after = (len(list(trace.events("step"))) for trace in (old, new))
-    if before != after or any(new.events("excess")):
-        extra = ", and then asks for more batches" if any(new.events("excess")) and before == after else ""
-        yield ParityFinding(
-            "calls", f"The old script trains {before} steps, the new one {after}{extra}.", min(before, after) + 1
-        )
+    if before != after:
+        yield ParityFinding("calls", f"The old script trains {before} steps, the new one {after}.", min(before, after) + 1)
+    for event in new.events("excess"):
+        message = f"{event['what']}: the old script has {event['old']} batches, the new one {event['new']}."
+        yield ParityFinding("calls", message)
 
 
 def _iterations(old: Trace, new: Trace) -> Iterator[ParityFinding]:

@@ -40,6 +40,8 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     loops.intercept(session, tf_keras)
 
     def check() -> None:
+        session.open_loop()
+        session.write_validation()
         if not session.index and any(old.events("step")):
             raise BridgeError(
                 "The new script trained nothing that could be seen.",

@@ -211,7 +211,9 @@ def _remember() -> None:
         _structures[v1.get_default_graph()] = leaves_of((features, labels), has_labels=True)
         return features, labels, hooks
 
-    def model_fn(original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None) -> Any:
+    def model_fn(
+        original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None
+    ) -> Any:
         spec = original(estimator, features, labels, mode, config)
         if mode == v1.estimator.ModeKeys.EVAL:
             _losses[v1.get_default_graph()] = spec.loss
