@@ -23,6 +23,7 @@ from estimator_bridge.parity.result import (
     rel_diff,
 )
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
+from estimator_bridge.parity.rewrite.inputs import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, SHARE, max_abs_diff
 
@@ -60,10 +61,13 @@ def judge_rewrite(
     metrics, metric_notes = _metrics(old, new, thresholds)
     updates, update_notes = _updates(old, new, names)
     predictions, prediction_notes = _predictions(old, new, thresholds)
+    of_inputs, input_notes = judge_inputs(old, new)
     outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
     findings = [
         *_unpaired(old, names),
+        *_other_slots(old, new, names),
+        *of_inputs,
         *updates,
         *outside,
         *_lengths(old, new),
@@ -82,6 +86,7 @@ def judge_rewrite(
         *metric_notes,
         *update_notes,
         *prediction_notes,
+        *input_notes,
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
         *(event["message"] for event in new.events("note")),
@@ -119,6 +124,24 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
     added = [key for key in names.paired.get("unmatched_new", ()) if key in new]
     if added:
         yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {first_three(added)}.", 0)
+
+
+def _other_slots(old: Trace, new: Trace, names: NewNames) -> Iterator[ParityFinding]:
+    """Yields a finding if the new optimizer's slots begin with another constant: Adagrad's and Ftrl's accumulators.
+
+    The new script gets the old values, so nothing else shows it.
+    """
+    if next(old.events("step"), {"step": 0})["step"] != 1:  # the old script goes on from a checkpoint
+        return
+    own, given = (values_at(new, names, kind, 0) for kind in ("at", "anchor"))
+    slots = {names.of_key(key) for key in names.slots}
+    found = []
+    for name in sorted(slots & own.keys() & given.keys()):
+        here, there = (np.unique(side[name]) for side in (given, own))
+        if len(here) == len(there) == 1 and not np.isclose(here[0], there[0]):
+            found.append(f"{name} begins with {here[0]:g} in the old script, {there[0]:g} in the new one")
+    if found:
+        yield ParityFinding("initial values", f"{first_three(found)} (initial_accumulator_value).", 0)
 
 
 def _updates(old: Trace, new: Trace, names: NewNames) -> tuple[list[ParityFinding], list[str]]:

@@ -42,6 +42,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     def check() -> None:
         session.open_loop()
         session.write_validation()
+        session.inputs.write(trace)
         if not session.index and any(old.events("step")):
             raise BridgeError(
                 "The new script trained nothing that could be seen.",

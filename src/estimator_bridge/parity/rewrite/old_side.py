@@ -17,6 +17,7 @@ from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
+from estimator_bridge.parity.rewrite.inputs import generators, has_fixed_order
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
 from estimator_bridge.runtime.patching import wrap
@@ -48,6 +49,7 @@ class _Progress:
 
     steps: int = 0
     bytes: float = 0.0
+    generators: Any = dataclasses.field(default_factory=generators)
 
 
 class ReferenceEngine(RecordingEngine):
@@ -129,6 +131,7 @@ class _ReferenceHook(TrainHook):
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
         trainable = {v.op.name for v in v1.trainable_variables()}
         named = [[v.op.name, v.shape.as_list(), v.op.name in trainable] for v in variables]
+        self._trace.write("order", fixed=has_fixed_order(graph) and self._progress.generators == generators())
         self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every)
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]

@@ -15,6 +15,7 @@ from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
+from estimator_bridge.parity.rewrite.inputs import Inputs
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 
@@ -46,6 +47,7 @@ class Session:
         self._has_shapes = False
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
+        self._given: list[int] = []
         self._ahead: dict[int, tuple[str, list[Any]]] = {}
         self._read = 0
         self.index = 0
@@ -54,6 +56,7 @@ class Session:
         self.models: list[Any] = []
         self._tapes: list[tuple[float, list[str], list[Any]]] = []
         self._active = False
+        self.inputs = Inputs()
         self.predicted = 0
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
         self._evaluated: set[str] = set()
@@ -99,6 +102,8 @@ class Session:
             return own
         call, values = recorded
         batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        if own is not None and call.startswith("train"):
+            self.inputs.add(own, batch)
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -167,6 +172,9 @@ class Session:
         """Gives models and optimizers the old script's initial values, until the first step has ended."""
         if self.index and self.weights is not None:
             return
+        given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
+        if self.weights is not None and given == self._given:
+            return
         for model in models:
             if not getattr(model, "built", True):
                 self._build(model, features)
@@ -180,6 +188,7 @@ class Session:
             calls = [event["call"] for event in self.old.events("train")]
         if calls:
             self._give_back(self.old.values(calls[0], "initial"), 0)
+        self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
     def _build(self, model: Any, features: Any) -> None:
         try:
@@ -270,6 +279,15 @@ class Session:
         self.trace.write("random", in_step=in_graph, functions=[])
         found = dropout.sites.get(outer, [])
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
+
+
+def variables_of(thing: Any) -> list[Any]:
+    """Returns the variables that a model, module or optimizer has so far."""
+    try:
+        found = thing.variables
+    except ValueError:  # a model that has none yet
+        return []
+    return list(found() if callable(found) else found)
 
 
 def _number(optimizer: Any, name: str) -> float | None:

@@ -12,7 +12,7 @@ from weakref import ref
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.rewrite.session import Session
+from estimator_bridge.parity.rewrite.session import Session, variables_of
 from estimator_bridge.runtime.patching import wrap
 from estimator_bridge.runtime.user_code import is_users
 
@@ -94,8 +94,8 @@ class _Things:
         modules = [module for module in _alive(self.modules) if not isinstance(module, self._not_models)]
         inner = {id(part) for module in modules for part in module.submodules}
         roots = [module for module in modules if id(module) not in inner]
-        roots = [root for root in roots if isinstance(root, self._model) or _variables(root)]
-        known = {id(variable) for thing in [*roots, *self.optimizers()] for variable in _variables(thing)}
+        roots = [root for root in roots if isinstance(root, self._model) or variables_of(root)]
+        known = {id(variable) for thing in [*roots, *self.optimizers()] for variable in variables_of(thing)}
         loose = [thing for thing in gc.get_objects() if issubclass(type(thing), tf.Variable) and id(thing) not in known]
         loose = [variable for variable in loose if variable.trainable and variable.dtype.is_floating]
         return [*roots, _Loose(loose)] if loose else roots
@@ -107,14 +107,6 @@ class _Loose(tf.Module):
     def __init__(self, loose: list[Any]) -> None:
         super().__init__()
         self.loose = sorted(loose, key=lambda variable: variable._unique_id)
-
-
-def _variables(thing: Any) -> list[Any]:
-    try:
-        found = thing.variables
-    except ValueError:  # a Sequential that has none yet
-        return []
-    return list(found() if callable(found) else found)
 
 
 def _alive(made: list[Any]) -> list[Any]:
@@ -141,7 +133,7 @@ class _Loop:
         batch = next(self._batches)
         recorded = self._session.training_batch(self._session.index) if self._is_fed else None
         if recorded is not None:
-            fed = self._session.fed(None, self._spec, recorded)
+            fed = self._session.fed(batch, self._spec, recorded)
             batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
         self._session.start(self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch)
         self._session.begin_step()
