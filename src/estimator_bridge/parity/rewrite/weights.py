@@ -41,7 +41,7 @@ class Weights:
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
         kept = ["optimizer", *(f"optimizer_{i}" for i in range(1, len(optimizers)))]
         self._checkpoint = tf.train.Checkpoint(
-            **dict(zip(names, models, strict=True)), **dict(zip(kept, optimizers, strict=True))
+            **dict(zip(names, models, strict=False)), **dict(zip(kept, optimizers, strict=False))
         )
 
     def write(self, name: str) -> str:
