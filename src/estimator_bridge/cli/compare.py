@@ -80,7 +80,9 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "a rewrite", "if the first argument of SCRIPT is an existing .py file, it is a rewrite in tf_keras to compare with"
     )
-    group.add_argument("--new-args", metavar="ARGS", help="the rewrite's arguments, as --new-args='--epochs=2' (default: those of SCRIPT)")
+    group.add_argument(
+        "--new-args", metavar="ARGS", help="the rewrite's arguments, as --new-args='--epochs=2' (default: those of SCRIPT)"
+    )
     pairs = "file with one pair a line: OLD_VARIABLE = NEW_VARIABLE"
     group.add_argument("--map", dest="map_file", type=Path, metavar="FILE", help=pairs)
     order = "pair variables of equal shape in their order of creation"
