@@ -33,7 +33,7 @@ _EPILOG = """examples:
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
-    estimator-bridge compare --map pairs.txt --new-args '--epochs 2' train.py keras_train.py --train_steps=500
+    estimator-bridge compare --map pairs.txt --new-args='--epochs=2' train.py keras_train.py --train_steps=500
     estimator-bridge compare --adapt batches:to_keras train.py keras_train.py
   two SavedModels:
     estimator-bridge compare --requests requests.tfrecord export/1700000000 keras_export
@@ -107,7 +107,9 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "a rewrite", "if the first argument of SCRIPT is an existing .py file, it is a rewrite in tf_keras to compare with"
     )
-    group.add_argument("--new-args", metavar="ARGS", help="arguments of the rewrite, in one string (default: those of SCRIPT)")
+    group.add_argument(
+        "--new-args", metavar="ARGS", help="the rewrite's arguments, as --new-args='--epochs=2' (default: those of SCRIPT)"
+    )
     pairs = "file with one pair a line: OLD_VARIABLE = NEW_VARIABLE"
     group.add_argument("--map", dest="map_file", type=Path, metavar="FILE", help=pairs)
     order = "pair variables of equal shape in their order of creation"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.parity.causes.cause import CauseName
-from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import ParityResult, rel_diff
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import compare_rewrite
 from estimator_bridge.script.run import Script
@@ -22,7 +22,23 @@ def compared(name: str, *new_args: str) -> ParityResult:
     return compare_rewrite(Script(str(DATA / f"{name}_old.py")), plan)
 
 
-@pytest.mark.parametrize("name", ["mlp", "deepfm", "conv", "lstm"])
+FORMS = (
+    *("arrays", "generator", "sequence", "class_weight", "validation", "validation_split", "train_on_batch", "train_on_arrays"),
+    *("module", "loose_variables", "strategy"),
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_right_rewrite_of_any_form_is_equal(form: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
+
+    assert result.verdict == "equal", result.findings
+    assert len(result.losses) == 24
+    assert max(rel_diff(point.legacy, point.modern) for point in result.losses) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["mlp", "deepfm", "conv", "lstm", "towers"])
 def test_a_right_rewrite_is_equal(name: str) -> None:
     result = compared(name)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.rewrite.feeding import Leaf, pair
+from estimator_bridge.parity.rewrite.feeding import Leaf, adapted, pair
 from estimator_bridge.parity.rewrite.plan import check_keras, read_map
 from estimator_bridge.script.run import Script
 
@@ -22,6 +23,22 @@ def test_names_come_before_types() -> None:
 def test_a_missing_tensor_names_both_structures() -> None:
     with pytest.raises(BridgeError, match=r"(?s)labels \(int64.*features/x.*--adapt"):
         pair([Leaf("features/x", "float32", 2)], [Leaf("labels", "int64", 1)], print)
+
+
+def test_rows_may_be_grouped_otherwise() -> None:
+    rows = np.arange(24, dtype=np.float32).reshape(2, 12)
+    notes: list[str] = []
+
+    image = adapted(rows, Leaf("features", "float32", 4, 1, (4, 3, 1)), notes.append)
+
+    np.testing.assert_array_equal(image, rows.reshape(2, 4, 3, 1))
+    assert notes == ["features: rows of shape [12] became [4, 3, 1]"]
+
+
+@pytest.mark.parametrize("row", [(3, 4, 2), (4, 3), (2, 4, 3)])
+def test_rows_are_not_transposed(row: tuple[int, ...]) -> None:
+    with pytest.raises(BridgeError, match="do not fit"):
+        adapted(np.zeros((5, 4, 3, 2), np.float32), Leaf("features", "float32", len(row) + 1, row[-1], row), print)
 
 
 def test_a_map_has_pairs(tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ class Leaf:
         dtype: Name of its dtype.
         rank: Number of dimensions; None if it is not known.
         last: Size of the last dimension; None if it is not known.
+        row: Shape without the batch dimension; None if the rank is not known.
     """
 
     path: str
     dtype: str
     rank: int | None
     last: int | None = None
+    row: tuple[int | None, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.path} ({self.dtype}, {'unknown rank' if self.rank is None else f'rank {self.rank}'})"
@@ -59,7 +61,8 @@ def leaves_of(structure: Any, has_labels: bool) -> list[Leaf]:
 
 def _leaf(path: str, value: Any) -> Leaf:
     shape = tf.TensorShape(value.shape)
-    return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, shape.as_list()[-1] if shape.rank else None)
+    sizes = tuple(shape.as_list()) if shape.rank else (None,)
+    return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, sizes[-1], sizes[1:] if shape.rank else None)
 
 
 def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
@@ -138,24 +141,50 @@ def adapted(value: Any, leaf: Leaf, say: Say) -> Any:
         leaf: Tensor of the new script's batch.
         say: Function that takes a note about each change.
     """
-    if leaf.rank is not None and value.ndim != leaf.rank:
-        if leaf.rank == value.ndim + 1 and leaf.last == 1:
-            value = value[..., None]
-            say(f"{leaf.path}: a last dimension of 1 was added")
-        elif value.ndim == leaf.rank + 1 and value.shape[-1] == 1:
-            value = value[..., 0]
-            say(f"{leaf.path}: the last dimension of 1 was dropped")
-        elif leaf.rank == value.ndim + 1 and leaf.last and np.issubdtype(value.dtype, np.integer):
-            value = np.eye(leaf.last)[value]
-            say(f"{leaf.path}: integers were made one-hot")
-        else:
-            raise misfit([_leaf(leaf.path, value)], [leaf])
+    if leaf.rank is not None and not _has_shape(value, leaf):
+        value, change = _in_shape(value, leaf)
+        say(f"{leaf.path}: {change}")
     if value.dtype != object and tf.as_dtype(value.dtype).name != leaf.dtype:
         if leaf.dtype == "string":
             raise misfit([_leaf(leaf.path, value)], [leaf])
         say(f"{leaf.path}: {value.dtype} was cast to {leaf.dtype}")
         value = value.astype(tf.as_dtype(leaf.dtype).as_numpy_dtype)
     return value
+
+
+def _has_shape(value: Any, leaf: Leaf) -> bool:
+    sizes = zip(value.shape[1:], leaf.row or (), strict=False)
+    return value.ndim == leaf.rank and all(there in (None, here) for here, there in sizes)
+
+
+def _in_shape(value: Any, leaf: Leaf) -> tuple[Any, str]:
+    """Returns a value with the rank that the new script expects, and what was done; the elements of a row keep their order."""
+    rank = leaf.rank or 0
+    if rank == value.ndim + 1 and leaf.last == 1:
+        return value[..., None], "a last dimension of 1 was added"
+    if value.ndim == rank + 1 and value.shape[-1] == 1:
+        return value[..., 0], "the last dimension of 1 was dropped"
+    if rank == value.ndim + 1 and leaf.last and np.issubdtype(value.dtype, np.integer):
+        return np.eye(leaf.last)[value], "integers were made one-hot"
+    row = leaf.row
+    if rank and row is not None and None not in row and value.ndim and is_regrouped(value.shape[1:], row):
+        return value.reshape(len(value), *row), f"rows of shape {list(value.shape[1:])} became {list(row)}"
+    raise misfit([_leaf(leaf.path, value)], [leaf])
+
+
+def is_regrouped(here: Sequence[int], there: Sequence[int | None]) -> bool:
+    """Returns True if one shape only splits dimensions of the other.
+
+    Args:
+        here: Shape.
+        there: Shape.
+
+    Example:
+        >>> is_regrouped((784,), (28, 28, 1)), is_regrouped((2, 3), (3, 2))
+        (True, False)
+    """
+    ends = [set(np.cumprod([size for size in shape if size != 1], dtype=np.int64).tolist()) for shape in (here, there)]
+    return max(ends[0], default=1) == max(ends[1], default=1) and (ends[0] <= ends[1] or ends[1] <= ends[0])
 
 
 def read_batches(path: Path) -> Iterator[list[Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ class NewNames:
     """
 
     def __init__(self, new: Trace) -> None:
-        self.paired: dict[str, Any] = next(new.events("paired"), {})
+        self.paired: dict[str, Any] = deque(new.events("paired"), 1).pop() if any(new.events("paired")) else {}
         self.by_key = {
             target: source
             for source, target, _ in [*self.paired.get("matches", []), *self.paired.get("slots", [])]
@@ -44,6 +46,7 @@ class NewNames:
         self.model: ObjectModel | None = read_object_model(read_index(checkpoint(new, "at", 0))) if prefix.exists() else None
         variables = self.model.variables if self.model else ()
         self.keys = {variable.name: variable.key for variable in variables}
+        self.shapes = {self.of_key(new.key): new.entry.shape for new in (self.model.variables if self.model else ())}
         self.slots = {slot.stored.key for slot in self.model.slots} if self.model else set()
 
     def of_key(self, key: str) -> str:
@@ -183,7 +186,11 @@ def _gradients(side: Trace, names: NewNames, what: str, index: int) -> Mapping[s
         return {}
     with np.load(path) as saved:
         found = {name.replace("|", "/"): saved[name] for name in saved.files}
-    return {names.of_variable(name): value for name, value in found.items()}
+    found = {names.of_variable(name): value for name, value in found.items()}
+    shapes = {name: names.shapes.get(name, ()) for name in found}
+    return {
+        name: value.reshape(shapes[name]) if value.size == math.prod(shapes[name]) else value for name, value in found.items()
+    }
 
 
 def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from estimator_bridge.parity.result import (
     rel_diff,
 )
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
+from estimator_bridge.parity.rewrite.inputs import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 
@@ -67,11 +68,13 @@ def judge_rewrite(
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
     updates, update_notes = _updates(evidence)
     predictions, prediction_notes = _predictions(old, new, thresholds)
+    of_inputs, input_notes = judge_inputs(new)
     outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
     findings = [
         *_unpaired(old, names),
         *_inputs(evidence),
+        *of_inputs,
         *updates,
         *outside,
         *_lengths(old, new),
@@ -100,6 +103,7 @@ def judge_rewrite(
         *metric_notes,
         *update_notes,
         *prediction_notes,
+        *input_notes,
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
         *([] if findings else _without_effect(evidence)),
@@ -204,11 +208,11 @@ def _without_effect(evidence: Evidence) -> Iterator[str]:
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:
     before, after = (len(list(trace.events("step"))) for trace in (old, new))
-    if before != after or any(new.events("excess")):
-        extra = ", and then asks for more batches" if any(new.events("excess")) and before == after else ""
-        yield ParityFinding(
-            "calls", f"The old script trains {before} steps, the new one {after}{extra}.", min(before, after) + 1
-        )
+    if before != after:
+        yield ParityFinding("calls", f"The old script trains {before} steps, the new one {after}.", min(before, after) + 1)
+    for event in new.events("excess"):
+        message = f"{event['what']}: the old script has {event['old']} batches, the new one {event['new']}."
+        yield ParityFinding("calls", message)
 
 
 def _iterations(old: Trace, new: Trace) -> Iterator[ParityFinding]:

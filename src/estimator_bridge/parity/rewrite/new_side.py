@@ -37,6 +37,9 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     loops.intercept(session, tf_keras)
 
     def check() -> None:
+        session.open_loop()
+        session.write_validation()
+        session.inputs.write(trace)
         session.end()
         if not session.index and any(old.events("step")):
             raise BridgeError(

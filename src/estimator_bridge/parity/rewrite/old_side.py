@@ -19,6 +19,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
+from estimator_bridge.parity.rewrite.inputs import has_fixed_order
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
 from estimator_bridge.runtime.patching import wrap
@@ -169,7 +170,7 @@ class _ReferenceHook(TrainHook):
         forward = [op for op in graph.get_operations() if op in in_loss and not op.name.startswith("gradients")]
         self._trace.write("graph", **graph_facts(forward))
         collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
-        shuffles = draws_rows() or any("Shuffle" in op.type for op in graph.get_operations())
+        shuffles = draws_rows() or not has_fixed_order(graph)
         alone = sum(one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
 
@@ -265,8 +266,10 @@ def _remember() -> None:
         _structures[v1.get_default_graph()] = leaves_of((features, labels), has_labels=True)
         return features, labels, hooks
 
-    def model_fn(original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, *args: Any) -> Any:
-        spec = original(estimator, features, labels, mode, *args)
+    def model_fn(
+        original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None
+    ) -> Any:
+        spec = original(estimator, features, labels, mode, config)
         if mode == v1.estimator.ModeKeys.EVAL:
             _losses[v1.get_default_graph()] = spec.loss
         return spec

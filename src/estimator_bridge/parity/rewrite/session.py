@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
 from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
+from estimator_bridge.parity.rewrite.inputs import Inputs, has_fixed_order
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.runtime.batch_digest import batch_digest
@@ -41,8 +43,9 @@ class Session:
     def __init__(self, trace: Trace, old: Trace, plan: RewritePlan) -> None:
         self.trace, self.old, self.plan = trace, old, plan
         self._steps = list(old.events("step"))
+        self._is_limited = any(old.events("limited"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
-        self._structures = {e["call"]: [Leaf(*leaf) for leaf in e["leaves"]] for e in old.events("structure")}
+        self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
         self._start = self._steps[0]["step"] - 1 if self._steps else 0
         self.step = tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
         self._notes: set[str] = set()
@@ -50,7 +53,9 @@ class Session:
         self._own_batches = 0
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
-        self._pushed: list[Any] = []
+        self._given: list[int] = []
+        self._ahead: dict[int, tuple[str, list[Any]]] = {}
+        self._read = 0
         self.index = 0
         self.weights: Weights | None = None
         self.optimizers: list[Any] = []
@@ -62,7 +67,11 @@ class Session:
         self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
         self._rates: list[Any] | None = None
         self._active = False
-        self.counts = {"evaluate": 0, "predict": 0}
+        self.inputs = Inputs()
+        self.predicted = 0
+        self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
+        self._evaluated: set[str] = set()
+        self._validated: dict[str, Any] = {}
 
     def note(self, message: str) -> None:
         """Writes a note once."""
@@ -75,27 +84,38 @@ class Session:
             for values in read_batches(self.old.batches(event["call"])):
                 yield event["call"], values
 
-    def next_training(self) -> tuple[str, list[Any]] | None:
-        """Returns the call and the arrays of the next recorded training batch; None after the last one."""
-        return self._pushed.pop() if self._pushed else next(self._training, None)
+    def training_batch(self, number: int) -> tuple[str, list[Any]] | None:
+        """Returns the call and the arrays of a recorded training batch that no step has had yet; None after the last one.
 
-    def push_back(self, batch: tuple[str, list[Any]]) -> None:
-        """Returns a training batch on which the new script did not train."""
-        self._pushed.append(batch)
+        Args:
+            number: Number of the step that has it, from 0. A dataset may be read ahead of the steps, and again after it.
+        """
+        for past in [kept for kept in self._ahead if kept < self.index]:
+            del self._ahead[past]
+        while self._read <= number and (batch := next(self._training, None)):
+            if self._read >= self.index:
+                self._ahead[self._read] = batch
+            self._read += 1
+        return self._ahead.get(number)
+
+    def following_batches(self) -> Callable[[], tuple[str, list[Any]] | None]:
+        """Returns a function that returns the recorded batch of the next step, then that of the step after it, and so on."""
+        numbers = itertools.count(self.index)
+        return lambda: self.training_batch(next(numbers))
 
     def structure(self, call: str) -> Sequence[Leaf]:
         """Returns the description of a call's recorded tensors."""
         return self._structures.get(call, ())
 
-    def fed(self, own: Any, spec: Any, recorded: tuple[str, list[Any]] | None, what: str) -> Any:
+    def fed(self, own: Any, spec: Any, recorded: tuple[str, list[Any]] | None) -> Any:
         """Returns a recorded batch in the new script's structure; the script's own batch after the last recorded one."""
         if recorded is None:
-            self.trace.write("excess", what=what)
             return own
         call, values = recorded
         batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
         if own is not None and call.startswith("train"):
             self._write_own(own, batch)
+            self.inputs.add(own, batch)
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -113,28 +133,83 @@ class Session:
         found = [_rows(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[digest for _, digest in found])
 
+    def fits(self, spec: Any) -> bool:
+        """Returns True if recorded training batches fit the structure of a dataset."""
+        try:
+            self._check_training(spec)
+        except BridgeError:
+            return False
+        return True
+
+    def refuse_batches(self, spec: Any) -> None:
+        """Raises BridgeError if recorded training batches do not fit the structure of a dataset on which the script trains."""
+        self._check_training(spec)
+
+    def _check_training(self, spec: Any) -> None:
+        batch = self.training_batch(self.index)
+        if batch is not None:
+            self.fed(None, spec, batch)
+
+    def evaluation(self, spec: Any) -> dict[str, Any] | None:
+        """Returns the old script's next evaluation at this step, whose batches fit the structure of a dataset; None without one.
+
+        Raises:
+            BridgeError: There is one, but its batches do not fit.
+        """
+        step = self._start + self.index
+        found = [event for event in self.old.events("evaluated") if int(event["metrics"].get("global_step", step)) == step]
+        left = [event for event in found if event["call"] not in self._evaluated]
+        if left:
+            self.check(spec, left[0]["call"])
+        return left[0] if left else None
+
+    def evaluated(self, event: dict[str, Any], metrics: dict[str, float], batches: int, is_validation: bool) -> None:
+        """Writes an evaluation; that of ``fit(validation_data=...)`` only if no call of its own follows at the same step."""
+        call = event["call"]
+        written = {"name": event["name"], "metrics": metrics | {"global_step": event["metrics"].get("global_step", 0)}}
+        if is_validation:
+            self._validated = {"call": call, **written}
+            return
+        self._validated = {}
+        self._evaluated.add(call)
+        self.trace.write("evaluated", call=call, **written)
+        recorded = sum(1 for _ in read_batches(self.old.batches(call)))
+        if batches > recorded:
+            self.trace.write("excess", what=call, old=recorded, new=batches)
+
+    def write_validation(self) -> None:
+        """Writes the evaluation of ``fit(validation_data=...)`` that no other one has followed."""
+        event, self._validated = self._validated, {}
+        if event:
+            self._evaluated.add(event["call"])
+            self.trace.write("evaluated", **event)
+
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
         if self.structure(call) and not self.plan.adapt:
             pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
 
     def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any) -> None:
-        """Gives models and optimizers the old script's initial values, once."""
-        if self.weights is not None:
+        """Gives models and optimizers the old script's initial values, until the first step has ended."""
+        if self.index and self.weights is not None:
+            return
+        given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
+        if self.weights is not None and given == self._given:
             return
         for model in models:
-            if not model.built or not model.weights:
+            if not getattr(model, "built", True):
                 self._build(model, features)
         self.models, self.optimizers = list(models), list(optimizers)
         trained = [variable for model in models for variable in model.trainable_variables]
         if len(optimizers) == 1:
             build_optimizer(optimizers[0], trained)
-        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers)
+        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note)
         calls = [event["call"] for event in self.old.events("step")]
         if not calls:
             calls = [event["call"] for event in self.old.events("train")]
         if calls:
             self._give_back(self.old.values(calls[0], "initial"), 0)
+        self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
     def _build(self, model: Any, features: Any) -> None:
         try:
@@ -169,10 +244,18 @@ class Session:
 
     def begin_step(self) -> None:
         """Begins a training step."""
+        self.write_validation()
+        if self._is_limited and self.index >= len(self._steps):  # --steps, or Ctrl-C in the recording
+            raise SystemExit(0)
         dropout.begin_step()
         self._losses = []
         self._active = True
         self.step.assign(self._start + self.index)
+
+    @property
+    def in_step(self) -> bool:
+        """True between the begin and the end of a step."""
+        return self._active
 
     def has_trained(self) -> bool:
         """Returns True if the step has asked a tape for gradients."""
@@ -296,6 +379,15 @@ def _bytes(value: Any) -> bytes:
     return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
 
 
+def variables_of(thing: Any) -> list[Any]:
+    """Returns the variables that a model, module or optimizer has so far."""
+    try:
+        found = thing.variables
+    except ValueError:  # a model that has none yet
+        return []
+    return list(found() if callable(found) else found)
+
+
 def _number(optimizer: Any, name: str) -> float | None:
     value: Any = getattr(optimizer, name, None)
     value = getattr(optimizer, f"_{name}", None) if value is None else value
@@ -312,23 +404,24 @@ def _dense(gradients: dict[str, Any]) -> dict[str, Any]:
     return {name.replace("/", "|"): value for name, value in gradients.items()}
 
 
-def lockstep(session: Session, own: Any, spec: Any, following: Callable[[], Any], what: str) -> Any:
+def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]], what: str) -> Any:
     """Returns a dataset as long as the script's own, with recorded batches.
 
     Args:
         session: Session.
         own: The script's dataset.
-        spec: Its element_spec.
-        following: Function that returns the next recorded batch.
+        begin: Function that is called when the dataset is read from its begin; it returns one that returns the next recorded batch.
         what: Name of the recorded call, or of the first one if there are several.
     """
+    spec = own.element_spec
 
     def loose(leaf: Any) -> Any:
         return tf.TensorSpec([None, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
 
     def batches() -> Iterator[Any]:
+        following = begin()
         for batch in own:
-            yield session.fed(batch, spec, following(), what)
+            yield session.fed(batch, spec, following())
 
     session.check(spec, what)
     if what.startswith("train"):
@@ -339,10 +432,16 @@ def lockstep(session: Session, own: Any, spec: Any, following: Callable[[], Any]
 
 
 def _shuffles(dataset: Any) -> bool:
-    return "Shuffle" in type(dataset).__name__ or any(_shuffles(source) for source in dataset._inputs())
+    graphs = (function.function.graph for function in dataset._functions())
+    is_shuffled = "Shuffle" in type(dataset).__name__ or not all(map(has_fixed_order, graphs))
+    return is_shuffled or any(_shuffles(source) for source in dataset._inputs())
 
 
-def recorded(session: Session, call: str) -> Callable[[], Any]:
-    """Returns a function that yields the batches of one recorded call, then None."""
-    values = read_batches(session.old.batches(call))
-    return functools.partial(next, ((call, batch) for batch in values), None)
+def recorded(session: Session, call: str) -> Callable[[], Callable[[], Any]]:
+    """Returns a function for ``lockstep`` that begins with the first batch of a recorded call."""
+
+    def begin() -> Callable[[], Any]:
+        values = read_batches(session.old.batches(call))
+        return functools.partial(next, ((call, batch) for batch in values), None)
+
+    return begin

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.compat.checkpoint import ConversionReport, convert
+from estimator_bridge.compat.checkpoint import ConversionReport, convert, read_index
+from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
+from estimator_bridge.compat.checkpoint.names.matching import Named, match
+from estimator_bridge.compat.checkpoint.reading.tensors import Stored
+from estimator_bridge.compat.checkpoint.writing.publish import Options, write_tensors
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.feeding import Say, is_regrouped
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -24,20 +30,24 @@ class Weights:
         plan: Comparison.
         models: Outermost models.
         optimizers: Optimizers that are no attribute of a model.
+        say: Function that takes notes.
     """
 
-    def __init__(self, folder: Path, plan: RewritePlan, models: Sequence[Any], optimizers: Sequence[Any]) -> None:
-        self._folder, self._plan = folder, plan
+    def __init__(self, folder: Path, plan: RewritePlan, models: Sequence[Any], optimizers: Sequence[Any], say: Say) -> None:
+        self._folder, self._plan, self._say = folder, plan, say
+        self._regrouped: dict[str, tuple[str, tuple[int, ...]]] = {}  # old variable -> key and shape of the new one
         self.models = models
         self._optimizers = optimizers
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
         kept = ["optimizer", *(f"optimizer_{i}" for i in range(1, len(optimizers)))]
         self._checkpoint = tf.train.Checkpoint(
-            **dict(zip(names, models, strict=True)), **dict(zip(kept, optimizers, strict=True))
+            **dict(zip(names, models, strict=False)), **dict(zip(kept, optimizers, strict=False))
         )
 
     def write(self, name: str) -> str:
         """Writes the present values; returns the prefix."""
+        for optimizer in self._optimizers:
+            vars(optimizer).pop("_coalesced_children", None)  # Keras keeps those of an optimizer that had no slots yet
         return str(self._checkpoint.write(str(self._folder / name)))
 
     def give_back(self, source: str, like: str, name: str) -> ConversionReport:
@@ -52,24 +62,72 @@ class Weights:
             BridgeError: Variables of equal shape are ambiguous, or a pair of --map does not exist.
         """
         target = str(self._folder / name)
-        report = convert(
-            source,
-            target,
-            like=like,
-            given=dict(self._plan.given),
-            accept_order=self._plan.accept_order,
-            allow_unmatched=True,
-            overwrite=True,
-            learning_rate=self._momentum_rate(),
-        )
+        report = self._convert(source, target, like)
+        if not self._regrouped and (found := self._regroup(report, source, like)):
+            self._regrouped = found
+            report = self._convert(source, target, like)
         if report.ambiguous:
             raise _ambiguous(report)
-        metrics = [variable for model in self.models for metric in model.metrics for variable in metric.variables]
+        metrics = [
+            variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables
+        ]
         before = [variable.numpy() for variable in metrics]
         self._checkpoint.restore(target).expect_partial()
         for variable, value in zip(metrics, before, strict=True):
             variable.assign(value)
         return report
+
+    def _convert(self, source: str, target: str, like: str) -> ConversionReport:
+        given = dict(self._given(source, like)) | {name: key for name, (key, _) in self._regrouped.items()}
+        if self._regrouped:
+            source = self._with_new_shapes(source)
+        return convert(
+            source,
+            target,
+            like=like,
+            given=given,
+            accept_order=self._plan.accept_order,
+            allow_unmatched=True,
+            overwrite=True,
+            learning_rate=self._momentum_rate(),
+        )
+
+    def _given(self, source: str, like: str) -> Iterator[tuple[str, str]]:
+        """Yields the pairs of --map with the whole keys; those of other shapes are regrouped."""
+        old, new = read_index(source).entries, read_index(like).entries
+        for name, wanted in self._plan.given:
+            key = wanted if wanted in new else f"{wanted}{_VALUE}"
+            if (
+                name in old
+                and key in new
+                and old[name].shape != new[key].shape
+                and is_regrouped(old[name].shape, new[key].shape)
+            ):
+                self._regrouped[name] = key, new[key].shape
+            yield name, key if key in new else wanted
+
+    def _regroup(self, report: ConversionReport, source: str, like: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Pairs variables whose shapes only group the same elements otherwise: (120,) and (120, 1)."""
+        entries, model = read_index(source).entries, read_object_model(read_index(like))
+        here = [Named(name, name, _flat(entries[name])) for name in report.unmatched_sources if name in entries]
+        left = {variable.key: variable for variable in model.variables if variable.key in report.unmatched_targets}
+        pairs = match(here, [new._replace(entry=_flat(new.entry)) for new in left.values()]).matches
+        found = {pair.source: (pair.target, left[pair.target].entry.shape) for pair in pairs}
+        found = {name: (key, shape) for name, (key, shape) in found.items() if is_regrouped(entries[name].shape, shape)}
+        for name, (key, shape) in found.items():
+            self._say(f"{name} of shape {list(entries[name].shape)} is {key.removesuffix(_VALUE)} of shape {list(shape)}")
+        return found
+
+    def _with_new_shapes(self, source: str) -> str:
+        """Returns the prefix of a copy of a checkpoint, with regrouped variables and slots."""
+        reader = tf.train.load_checkpoint(source)
+        values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+        for name, (_, shape) in self._regrouped.items():
+            same = [key for key, value in values.items() if key == name or key.startswith(f"{name}/")]
+            values |= {key: values[key].reshape(shape) for key in same if values[key].size == math.prod(shape)}
+        prefix = self._folder / "regrouped"
+        write_tensors(prefix, values, Options(update_state=False, overwrite=True))
+        return str(prefix)
 
     def _momentum_rate(self) -> float | None:
         """Returns the learning rate of the next step if a slot of Keras contains it and a schedule gives it; else None."""
@@ -81,6 +139,10 @@ class Weights:
             if callable(rate) and not isinstance(rate, tf.Variable) and optimizer.momentum:
                 return float(rate(optimizer.iterations))
         return None
+
+
+def _flat(entry: Stored) -> Stored:
+    return entry._replace(shape=(math.prod(entry.shape),))
 
 
 def build_optimizer(optimizer: Any, variables: Sequence[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from weakref import ref
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.rewrite.session import Session, lockstep
+from estimator_bridge.parity.rewrite.session import Session, variables_of
 from estimator_bridge.runtime.patching import wrap
 from estimator_bridge.runtime.user_code import is_users
 
@@ -23,12 +24,12 @@ def intercept(session: Session, keras: Any) -> None:
         session: Session of the new side.
         keras: tf_keras.
     """
-    models: list[Any] = []
-    optimizers: list[Any] = []
+    things = _Things(keras)
     for kind, made in (
-        (keras.Model, models),
-        (keras.optimizers.Optimizer, optimizers),
-        (keras.optimizers.legacy.Optimizer, optimizers),
+        (keras.layers.Layer, things.modules),
+        (tf.Module, things.modules),
+        (keras.optimizers.Optimizer, things.made_optimizers),
+        (keras.optimizers.legacy.Optimizer, things.made_optimizers),
     ):
         wrap(kind, __init__=_remember(made))
 
@@ -42,9 +43,22 @@ def intercept(session: Session, keras: Any) -> None:
                 received=f"{caller.f_code.co_filename}:{caller.f_lineno}",
                 fix="Write the loop outside, and a tf.function for one step.",
             )
-        return _Loop(session, dataset, _alive(models), _alive(optimizers))
+        place = caller.f_code.co_filename, caller.f_lineno
+        return _Loop(session, original(dataset), dataset.element_spec, things, place)
 
-    wrap(tf.data.Dataset, __iter__=iterate)
+    def as_numpy(original: Callable[..., Any], dataset: Any) -> Any:
+        caller = sys._getframe(2)
+        if not is_users(caller.f_code.co_filename):
+            return original(dataset)
+        place = caller.f_code.co_filename, caller.f_lineno
+        loop = _Loop(session, iter(dataset), dataset.element_spec, things, place)
+        return (tf.nest.map_structure(lambda value: value.numpy(), batch) for batch in loop)
+
+    def distribute(original: Callable[..., Any], strategy: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        return dataset if strategy.num_replicas_in_sync == 1 else original(strategy, dataset, *args, **kwargs)
+
+    wrap(tf.data.Dataset, __iter__=iterate, as_numpy_iterator=as_numpy)
+    wrap(tf.distribute.Strategy, experimental_distribute_dataset=distribute)
 
 
 def _remember(made: list[Any]) -> Callable[..., None]:
@@ -56,31 +70,74 @@ def _remember(made: list[Any]) -> Callable[..., None]:
     return init
 
 
-def _alive(made: list[Any]) -> Callable[[], list[Any]]:
-    return lambda: [thing for other in made if (thing := other()) is not None]
+class _Things:
+    """What the script has made, and the places of its loops.
+
+    Args:
+        keras: tf_keras.
+    """
+
+    def __init__(self, keras: Any) -> None:
+        self._model = keras.Model
+        self._not_models = keras.metrics.Metric, keras.optimizers.Optimizer
+        self.modules: list[Any] = []
+        self.made_optimizers: list[Any] = []
+        self.idle: set[tuple[str, int]] = set()  # loops that do not train
+        self.busy: set[tuple[str, int]] = set()
+
+    def optimizers(self) -> list[Any]:
+        """Returns the optimizers that exist."""
+        return _alive(self.made_optimizers)
+
+    def roots(self) -> list[Any]:
+        """Returns the models, layers and modules that are in no other one, and trained variables that are in none."""
+        modules = [module for module in _alive(self.modules) if not isinstance(module, self._not_models)]
+        inner = {id(part) for module in modules for part in module.submodules}
+        roots = [module for module in modules if id(module) not in inner]
+        roots = [root for root in roots if isinstance(root, self._model) or variables_of(root)]
+        known = {id(variable) for thing in [*roots, *self.optimizers()] for variable in variables_of(thing)}
+        loose = [thing for thing in gc.get_objects() if issubclass(type(thing), tf.Variable) and id(thing) not in known]
+        loose = [variable for variable in loose if variable.trainable and variable.dtype.is_floating]
+        return [*roots, _Loose(loose)] if loose else roots
+
+
+class _Loose(tf.Module):
+    """Variables that the script keeps in no module."""
+
+    def __init__(self, loose: list[Any]) -> None:
+        super().__init__()
+        self.loose = sorted(loose, key=lambda variable: variable._unique_id)
+
+
+def _alive(made: list[Any]) -> list[Any]:
+    return [thing for other in made if (thing := other()) is not None]
 
 
 class _Loop:
-    """An iterator over recorded batches; each is a training step if the script asks a tape for gradients before the next one."""
+    """An iterator over a dataset of the script, with recorded batches as long as each is a training step.
 
-    def __init__(
-        self, session: Session, dataset: Any, models: Callable[[], list[Any]], optimizers: Callable[[], list[Any]]
-    ) -> None:
-        self._session, self._models, self._optimizers = session, models, optimizers
-        self._open: Any = None
-        self._fed: Any = None
-        made = lockstep(session, dataset, dataset.element_spec, self._take, "train-0")
-        self._batches = iter(made)
+    A batch is a step if the script asks a tape for gradients before the next one. Another loop, e.g. over held-out data, gets its
+    own batches: all, if an earlier one at the same place had no step, else those after the first.
+    """
+
+    def __init__(self, session: Session, batches: Iterator[Any], spec: Any, things: _Things, place: tuple[str, int]) -> None:
+        self._session, self._batches, self._spec, self._things, self._place = session, batches, spec, things, place
+        self._is_fed = place not in things.idle and session.fits(spec)
+        self._is_open = False
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
-        self._close()
+        self._session.open_loop()
         batch = next(self._batches)
-        self._open = self._fed
-        self._start(batch)
+        recorded = self._session.training_batch(self._session.index) if self._is_fed else None
+        if recorded is not None:
+            fed = self._session.fed(batch, self._spec, recorded)
+            batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
+        self._session.start(self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch)
         self._session.begin_step()
+        self._is_open, self._session.open_loop = True, self._close
         return batch
 
     get_next = __next__
@@ -89,18 +146,16 @@ class _Loop:
         with contextlib.suppress(Exception):
             self._close()
 
-    def _take(self) -> Any:
-        self._fed = self._session.next_training()
-        return self._fed
-
     def _close(self) -> None:
-        """Ends the step before; a batch on which the script did not train is given to the next loop."""
-        if self._open is not None and not self._session.has_trained():
-            self._session.push_back(self._open)
+        """Ends the step before."""
+        if not self._is_open:
+            return
+        self._is_open, self._session.open_loop = False, lambda: None
+        if self._session.has_trained():
+            if not self._is_fed:
+                self._session.refuse_batches(self._spec)
+            self._things.busy.add(self._place)
+        elif self._place not in self._things.busy:
+            self._is_fed = False
+            self._things.idle.add(self._place)
         self._session.end_step()
-        self._open = None
-
-    def _start(self, batch: Any) -> None:
-        inner = {id(part) for model in self._models() for part in model.submodules}
-        roots = [model for model in self._models() if id(model) not in inner]
-        self._session.start(roots, self._optimizers(), batch[0] if isinstance(batch, tuple) else batch)

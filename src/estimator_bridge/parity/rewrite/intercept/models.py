@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,74 +42,87 @@ class _Calls:
 
     def fit(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
+        session.open_loop()
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
-        if given.get("validation_split"):
-            raise BridgeError("fit with validation_split cannot be compared.", fix="Give fit validation_data.")
+        split_off(given)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
-        first = self._first(own)
-        session.start([model], optimizers_of(model, self._keras), first)
-        given["x"] = lockstep(session, own, own.element_spec, session.next_training, "train-0")
+        session.start([model], optimizers_of(model, self._keras), self._first(own, session.training_batch(session.index)))
+        given["x"] = lockstep(session, own, session.following_batches, "train-0")
         for name in ("y", "batch_size", "sample_weight", "self"):
             given.pop(name, None)
-        watcher = _watcher(session, self._keras)
-        callbacks = given.pop("callbacks", None)
+        extra = given.pop("kwargs", {})
+        with self._watched(given, _watcher(session, self._keras)):
+            return original(model, **given, **extra)
+
+    @contextlib.contextmanager
+    def _watched(self, given: dict[str, Any], watcher: Any) -> Iterator[None]:
+        """While active, a callback is one of those that a method is given."""
+        callbacks = given.get("callbacks")
         if isinstance(callbacks, self._keras.callbacks.CallbackList):
             callbacks.append(watcher)
+            yield
+            callbacks.callbacks.remove(watcher)
         else:
-            callbacks = [*(tf.nest.flatten(callbacks) if callbacks else []), watcher]
-        extra = given.pop("kwargs", {})
-        return original(model, **given, **extra, callbacks=callbacks)
+            given["callbacks"] = [*(tf.nest.flatten(callbacks) if callbacks else []), watcher]
+            yield
 
-    def _first(self, own: Any) -> Any:
+    def _first(self, own: Any, batch: Any) -> Any:
         """Returns the features of a recorded batch."""
-        session = self._session
-        batch = session.next_training()
-        element = session.fed(None, own.element_spec, batch, "train-0")
-        if batch is not None:
-            session.push_back(batch)
+        element = self._session.fed(None, own.element_spec, batch)
         return element[0] if isinstance(element, tuple) else element
 
     def evaluate(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
+        session.open_loop()
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
         extra = given.pop("kwargs", {})
-        extra.pop("_use_cached_eval_dataset", None)
+        is_validation = bool(extra.pop("_use_cached_eval_dataset", False))
         as_dict = given.pop("return_dict", False)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
-        number = session.counts["evaluate"]
-        session.counts["evaluate"] += 1
-        past = list(session.old.events("evaluated"))
         for name in ("y", "batch_size", "sample_weight", model_name(original)):
             given.pop(name, None)
-        if number >= len(past):
-            session.note("The new script evaluates more often than the old one; those evaluations are not compared.")
-            given["x"] = own
-            return original(model, **given, **extra, return_dict=as_dict)
-        event = past[number]
-        given["x"] = lockstep(session, own, own.element_spec, recorded(session, event["call"]), event["call"])
+        event = self._evaluation(own, is_validation)
+        if event is None:
+            session.note("Evaluations of the new script that have no counterpart at the same step are not compared.")
+            return original(model, **given | {"x": own}, **extra, return_dict=as_dict)
+        first = recorded(session, event["call"])()()
+        session.start([model], optimizers_of(model, self._keras), self._first(own, first))
+        given["x"] = lockstep(session, own, recorded(session, event["call"]), event["call"])
+        counter = _counter(self._keras)
         masks = dropout.drawn["masks"]
-        results = original(model, **given, **extra, return_dict=True)
+        with self._watched(given, counter):
+            results = original(model, **given, **extra, return_dict=True)
         session.trace.write("evaluation", dropout=dropout.drawn["masks"] - masks)
-        metrics = scalar_metrics(results) | {"global_step": event["metrics"].get("global_step", 0)}
-        session.trace.write("evaluated", call=event["call"], name=event["name"], metrics=metrics)
+        session.evaluated(event, scalar_metrics(results), counter.batches, is_validation)
         if as_dict:
             return results
         values = list(results.values())
         return values[0] if len(values) == 1 else values
 
+    def _evaluation(self, own: Any, is_validation: bool) -> dict[str, Any] | None:
+        """Returns the old script's evaluation to compare with; for validation data of another structure, None."""
+        with contextlib.suppress(*[BridgeError] if is_validation else []):
+            return self._session.evaluation(own.element_spec)
+        return None
+
     def predict(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
+        session.open_loop()
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
-        own = dataset_of(given.get("x"), None, None, given.get("batch_size"))
-        number = session.counts["predict"]
-        session.counts["predict"] += 1
         past = [event["call"] for event in session.old.events("predicted")]
+        number = session.predicted
+        session.predicted += 1
         if number >= len(past):
             session.note("The new script predicts more often than the old one; those predictions are not compared.")
             return original(model, *args, **kwargs)
+        own = dataset_of(given.get("x"), None, None, given.get("batch_size"))
+        if isinstance(own.element_spec, tuple):
+            own = own.map(lambda features, *labels: features)
         for name in ("batch_size", model_name(original)):
             given.pop(name, None)
-        given["x"] = lockstep(session, own, own.element_spec, recorded(session, past[number]), past[number])
+        call = recorded(session, past[number])
+        session.start([model], optimizers_of(model, self._keras), self._first(own, call()()))
+        given["x"] = lockstep(session, own, call, past[number])
         result = original(model, **given)
         arrays = result if isinstance(result, dict) else {"": result}
         first = {f"key:{key}": np.asarray(value)[:MAX_PREDICTIONS] for key, value in arrays.items()}
@@ -115,14 +130,19 @@ class _Calls:
         session.trace.write("predicted", call=past[number])
         return result
 
-    def train_on_batch(self, original: Callable[..., Any], model: Any, x: Any, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def train_on_batch(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
-        own = (x,) if y is None else (x, y)
+        if session.in_step and not session.has_trained():  # the batch of a loop over a dataset
+            return original(model, *args, **kwargs)
+        session.open_loop()
+        given = inspect.signature(original).bind(model, *args, **kwargs).arguments
+        given.pop(model_name(original))
+        own = tuple(part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None)
         spec = tf.nest.map_structure(lambda value: tf.TensorSpec([None, *np.shape(value)[1:]], np.asarray(value).dtype), own)
-        batch = session.fed(own, spec, session.next_training(), "train_on_batch")
+        batch = session.fed(own, spec, session.training_batch(session.index))
         session.start([model], optimizers_of(model, self._keras), batch[0])
         session.begin_step()
-        result = original(model, *batch, *args, **kwargs)
+        result = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
         session.end_step()
         return result
 
@@ -151,18 +171,66 @@ def dataset_of(x: Any, y: Any, weights: Any, batch_size: int | None) -> Any:
     """
     if isinstance(x, tf.data.Dataset):
         return x
-    if inspect.isgenerator(x) or not all(
-        hasattr(leaf, "shape") or isinstance(leaf, (list, float, int)) for leaf in tf.nest.flatten(x)
-    ):
+    if hasattr(x, "__getitem__") and hasattr(x, "__len__") and hasattr(x, "on_epoch_end"):  # a Sequence of Keras
+        made = _of_batches(lambda: (x[number] for number in range(len(x))))
+        return made.apply(tf.data.experimental.assert_cardinality(len(x)))
+    if hasattr(x, "__next__"):
+        return _of_batches(lambda: x)
+    if not all(hasattr(leaf, "shape") or isinstance(leaf, (list, float, int)) for leaf in tf.nest.flatten(x)):
         raise BridgeError(
             "This input of a model cannot be replaced by recorded batches.",
-            expected="a tf.data.Dataset, arrays or tensors",
+            expected="a tf.data.Dataset, arrays, tensors, a generator or a Sequence",
             received=type(x).__name__,
             fix="Make a tf.data.Dataset of it.",
         )
     parts = tuple(part for part in (x, y, weights) if part is not None)
     parts = tf.nest.map_structure(np.asarray, parts) if not isinstance(x, list) else tuple(np.asarray(part) for part in parts)
     return tf.data.Dataset.from_tensor_slices(parts).batch(batch_size or 32)
+
+
+def _of_batches(begin: Callable[[], Iterator[Any]]) -> Any:
+    """Returns a dataset of what a generator yields; its first batch is drawn to see the structure, and is its first again."""
+    drawn = begin()
+    first = _arrays(next(drawn))
+    again = [first]
+
+    def batches() -> Iterator[Any]:
+        following = itertools.chain([again.pop()], drawn) if again else begin()
+        yield from map(_arrays, following)
+
+    spec = tf.nest.map_structure(lambda value: tf.TensorSpec([None, *value.shape[1:]], value.dtype), first)
+    return tf.data.Dataset.from_generator(batches, output_signature=spec)
+
+
+def _arrays(batch: Any) -> Any:
+    """Returns a batch with arrays, and tuples in place of lists, which tf.data would make tensors of."""
+    if isinstance(batch, (list, tuple)):
+        return tuple(_arrays(part) for part in batch)
+    return {name: _arrays(part) for name, part in batch.items()} if isinstance(batch, dict) else np.asarray(batch)
+
+
+def split_off(given: dict[str, Any]) -> None:
+    """Replaces ``validation_split`` among the arguments of fit by ``validation_data``, as Keras does: the last rows."""
+    share = given.pop("validation_split", None)
+    if not share:
+        return
+    names = [name for name in ("x", "y", "sample_weight") if given.get(name) is not None]
+    rows = len(tf.nest.flatten(given["x"])[0])
+    end = int(np.floor(rows * (1.0 - share)))
+    given["validation_data"] = tuple(tf.nest.map_structure(lambda value: value[end:], given[name]) for name in names)
+    given |= {name: tf.nest.map_structure(lambda value: value[:end], given[name]) for name in names}
+
+
+def _counter(keras: Any) -> Any:
+    class Counter(keras.callbacks.Callback):
+        """Counts the batches of an evaluation."""
+
+        batches = 0
+
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.batches += 1
+
+    return Counter()
 
 
 def _watcher(session: Session, keras: Any) -> Any:

@@ -1,0 +1,161 @@
+"""Rewrites of mlp_old.py in the forms that people give their training; --form names one."""
+
+import argparse
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--form")
+FORM = parser.parse_args().form
+
+
+def data(rows, seed):
+    random = np.random.RandomState(seed)
+    x = random.randn(rows, 6).astype(np.float32)
+    return x, (x[:, 0] + x[:, 1] > 0).astype(np.int32)
+
+
+def dataset(rows, seed):
+    return tf.data.Dataset.from_tensor_slices(data(rows, seed)).batch(16)
+
+
+def generate(rows, seed):
+    x, y = data(rows, seed)
+    while True:
+        for start in range(0, rows, 16):
+            yield x[start : start + 16], y[start : start + 16]
+
+
+class Batches(keras.utils.Sequence):
+    """The rows in batches of 16."""
+
+    def __init__(self, rows, seed):
+        super().__init__()
+        self.x, self.y = data(rows, seed)
+
+    def __len__(self):
+        return -(-len(self.x) // 16)
+
+    def __getitem__(self, number):
+        return self.x[number * 16 : number * 16 + 16], self.y[number * 16 : number * 16 + 16]
+
+
+class Net(tf.Module):
+    """The network of layers in a module, or of variables that it does not own."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.logits = keras.layers.Dense(12, "tanh"), keras.layers.Dense(2)
+        self.hidden.build([None, 6])
+        self.logits.build([None, 12])
+
+    def __call__(self, x, training=False):
+        net = self.hidden(x)
+        return self.logits(tf.nn.dropout(net, 0.3) if training else net)
+
+
+def make_model():
+    inputs = keras.Input([6])
+    net = keras.layers.Dense(12, "tanh")(inputs)
+    net = keras.layers.Dropout(0.3)(net)
+    return keras.Model(inputs, keras.layers.Dense(2)(net))
+
+
+def compiled():
+    model = make_model()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.01, epsilon=1e-8), loss, metrics=["accuracy"])
+    return model
+
+
+def with_fit(model, **given):
+    for _ in range(2):
+        model.fit(**given, verbose=0)
+        model.evaluate(dataset(40, 1), verbose=0)
+
+
+def with_validation():
+    """Validates in fit in place of calls of evaluate; another structure of validation data is not compared."""
+    saved = keras.callbacks.ModelCheckpoint("best.weights.h5", save_weights_only=True, save_best_only=True)
+    stopped = keras.callbacks.EarlyStopping(patience=9, restore_best_weights=True)
+    compiled().fit(dataset(192, 0), epochs=2, validation_data=dataset(40, 1), callbacks=[saved, stopped], verbose=0)
+
+
+def with_validation_split():
+    x, y = data(240, 0)
+    model = compiled()
+    for _ in range(2):
+        model.fit(x, y, batch_size=16, validation_split=0.2, verbose=0)
+        model.evaluate(*data(40, 1), batch_size=16, verbose=0)
+
+
+def with_train_on_batch(as_arrays):
+    model = compiled()
+    for _ in range(2):
+        train = dataset(192, 0)
+        for x, y in train.as_numpy_iterator() if as_arrays else train:
+            model.train_on_batch(x, y, sample_weight=np.ones(16, np.float32) if as_arrays else None)
+        model.evaluate(dataset(40, 1), verbose=0)
+
+
+def with_tape(net, variables):
+    """A loop over training data after a look at them, each epoch followed by a loop over held-out data."""
+    optimizer = keras.optimizers.Adam(0.01, epsilon=1e-8)
+    print([x.shape for x, _ in dataset(192, 0).take(1)])
+
+    def loss_of(x, y, training):
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=net(x, training)))
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(x, y, True)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    for _ in range(2):
+        for x, y in dataset(192, 0):
+            step(x, y)
+        print("held out", np.mean([loss_of(x, y, False) for x, y in dataset(40, 1)]))
+
+
+def with_loose_variables():
+    init = keras.initializers.GlorotUniform()
+    shapes = {"hidden/kernel": [6, 12], "hidden/bias": [12], "logits/kernel": [12, 2], "logits/bias": [2]}
+    weights = {name: tf.Variable(init(shape), name=name) for name, shape in shapes.items()}
+
+    def net(x, training):
+        hidden = tf.tanh(x @ weights["hidden/kernel"] + weights["hidden/bias"])
+        hidden = tf.nn.dropout(hidden, 0.3) if training else hidden
+        return hidden @ weights["logits/kernel"] + weights["logits/bias"]
+
+    with_tape(net, list(weights.values()))
+
+
+def with_strategy():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with strategy.scope():
+        model = compiled()
+    with_fit(model, x=dataset(192, 0))
+
+
+def with_module():
+    net = Net()
+    with_tape(net, list(net.trainable_variables))
+
+
+FORMS = {
+    "arrays": lambda: with_fit(compiled(), **dict(zip("xy", data(192, 0), strict=True)), batch_size=16),
+    "generator": lambda: with_fit(compiled(), x=generate(192, 0), steps_per_epoch=12),
+    "sequence": lambda: with_fit(compiled(), x=Batches(192, 0)),
+    "class_weight": lambda: with_fit(compiled(), x=dataset(192, 0), class_weight={0: 1.0, 1: 1.0}),
+    "validation": with_validation,
+    "validation_split": with_validation_split,
+    "train_on_batch": lambda: with_train_on_batch(as_arrays=False),
+    "train_on_arrays": lambda: with_train_on_batch(as_arrays=True),
+    "module": with_module,
+    "loose_variables": with_loose_variables,
+    "strategy": with_strategy,
+}
+FORMS[FORM]()

@@ -1,0 +1,61 @@
+"""Values of the old script in a rewrite: variables that group the same elements otherwise, optimizers built late, pairs by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
+from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
+from estimator_bridge.script.run import Script
+
+ROWS = np.arange(5, dtype=np.float32)
+
+
+def test_variables_may_group_the_same_elements_otherwise(tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old", {"fm_w": ROWS, "fm_w/Momentum": ROWS + 10, "global_step": np.int64(3)})
+    model = keras.Sequential([keras.layers.Embedding(5, 1)])
+    model.build([None, 2])
+    optimizer = keras.optimizers.SGD(0.5, momentum=0.9)
+    build_optimizer(optimizer, model.trainable_variables)
+    notes: list[str] = []
+    weights = Weights(tmp_path, RewritePlan(Script("new.py")), [model], [optimizer], notes.append)
+
+    for _ in range(2):  # an anchor follows
+        weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+        np.testing.assert_array_equal(model.get_weights()[0], ROWS[:, None])
+        np.testing.assert_array_equal(optimizer.momentums[0].numpy(), -0.5 * (ROWS[:, None] + 10))
+    assert notes == ["fm_w of shape [5] is model/layer_with_weights-0/embeddings of shape [5, 1]"]
+
+
+def test_pairs_by_hand_are_written_as_the_error_prints_them(tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old", {"first": ROWS, "second": ROWS + 10, "global_step": np.int64(0)})
+    module = tf.Module()
+    module.a, module.b = tf.Variable(ROWS), tf.Variable(ROWS)
+    plan = RewritePlan(Script("new.py"), given=(("first", "model/b"), ("second", "model/a")))
+    weights = Weights(tmp_path, plan, [module], [], print)
+
+    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+    np.testing.assert_array_equal(module.b.numpy(), ROWS)
+    np.testing.assert_array_equal(module.a.numpy(), ROWS + 10)
+
+
+def test_an_optimizer_that_is_built_late_has_slots(tmp_path: Path) -> None:
+    values = {"w": ROWS, "w/Adagrad": ROWS + 10, "global_step": np.int64(1)}
+    old = write_tensors(tmp_path / "old", values)
+    module = tf.Module()
+    module.w = tf.Variable(ROWS, name="w")
+    optimizer = keras.optimizers.Adagrad(0.1)
+    weights = Weights(tmp_path, RewritePlan(Script("new.py")), [module], [optimizer], print)
+    weights.write("at-0")
+    optimizer.apply_gradients([(tf.ones(5), module.w)])
+
+    weights.give_back(str(old), weights.write("at-1"), "anchor-1")
+
+    np.testing.assert_array_equal(optimizer._accumulators[0].numpy(), ROWS + 10)
