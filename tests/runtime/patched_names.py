@@ -126,8 +126,10 @@ _REASONS: dict[str, dict[str, str]] = {
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
     f"{_OPS}.nn_ops": {"_dropout": "an old script and its rewrite draw the same dropout masks"},
     "tf_keras.*.training.Model": {
-        "__init__ compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
+        "compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },
+    "tf_keras.*.base_layer.Layer": {"__init__": "knows the models and layers of a rewrite's own loop"},
+    "tensorflow.python.module.module.Module": {"__init__": "knows the modules of a rewrite's own loop"},
     "keras.src.*.Model": {"evaluate": "records the final metrics of a rewrite that trains freely"},
     "tf_keras.*.optimizer*.*Optimizer*": {
         "__init__": "knows the optimizers of a rewrite's own loop",
@@ -135,7 +137,12 @@ _REASONS: dict[str, dict[str, str]] = {
     },
     f"{_OPS}.gradients_util": {"_GradientsHelper": "records the gradients of an old script before it clips them"},
     "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},
-    "tensorflow.python.data.ops.dataset_ops.DatasetV2": {"__iter__": "a rewrite's own loop gets the batches of the old script"},
+    "tensorflow.python.data.ops.dataset_ops.DatasetV2": {
+        "__iter__ as_numpy_iterator": "a rewrite's own loop gets the batches of the old script"
+    },
+    "tensorflow.python.distribute.distribute_lib.Strategy": {
+        "experimental_distribute_dataset": "a loop under a strategy with one device gets the batches of the old script"
+    },
     f"{_OPS}.control_flow_ops.WhileContext": {"__init__": "loops draw in the order of their iterations"},
     f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
     "tensorflow.python.lib.io._pywrap_file_io": {

@@ -132,6 +132,7 @@ def _owners(row: PatchedNames) -> Iterator[object]:
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
         "tf_keras.*.training.Model": (tf_keras.Model,),
         "keras.src.*.Model": (keras.Model,),
+        "tf_keras.*.base_layer.Layer": (tf_keras.layers.Layer,),
         "tf_keras.*.optimizer*.*Optimizer*": (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer),
     }
     if "*" in row.owner:

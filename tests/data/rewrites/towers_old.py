@@ -13,7 +13,7 @@ def batches():
 def model_fn(features, labels, mode):
     training = mode == tf.estimator.ModeKeys.TRAIN
     with tf.variable_scope("wide"):
-        table = tf.get_variable("table", [40, 3], initializer=tf.random_normal_initializer(stddev=0.1))
+        table = tf.get_variable("table", [40, 3], initializer=tf.zeros_initializer())
         wide = tf.reduce_sum(tf.nn.embedding_lookup(table, features["user"]), 1)
     with tf.variable_scope("deep"):
         net = tf.layers.dense(features["dense"], 9, tf.nn.tanh, name="hidden")

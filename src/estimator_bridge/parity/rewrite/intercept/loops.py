@@ -71,7 +71,7 @@ def _remember(made: list[Any]) -> Callable[..., None]:
 
 
 class _Things:
-    """What the script has made, and the places of its loops.
+    """Keeps what the script has made, and the places of its loops.
 
     Args:
         keras: tf_keras.
