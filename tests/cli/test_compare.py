@@ -16,7 +16,7 @@ from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.side import Order
 from tests.running import estimator_bridge_command, write
 
-pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.usefixtures("warm_python")]
 
 SCRIPTS = {
     "raises": (

@@ -12,8 +12,6 @@ import pytest
 import estimator_bridge
 from tests.running import ROOT
 
-pytestmark = pytest.mark.timeout(200)
-
 PATHS = ("legacy", "modern")
 
 SCRIPT = ROOT / "tests" / "data" / "prints_one_line.py"

@@ -16,8 +16,6 @@ PATHS = ("legacy", "modern")
 DATA = Path(__file__).parents[1] / "data"
 OURS = Path(runner.__file__).resolve().parents[1]
 
-pytestmark = pytest.mark.timeout(200)
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 QUICK_FLIGHTS = ("--num_examples=4000", "--train_steps=60", "--save_checkpoints_steps=30")
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.usefixtures("warm_python")]
 
 
 def compare(out: Path, example: str, *flags: str, options: tuple[str, ...] = ()) -> dict[str, Any]:

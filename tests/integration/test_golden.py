@@ -25,7 +25,6 @@ def run(path: str, example: str, model_dir: Path) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("warm_python")
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("path", ["legacy", "modern"])
 @pytest.mark.parametrize("example", ["digits", "wide_deep"])
 def test_fifty_steps_follow_tensorflow_1_15_5(path: str, example: str, tmp_path: Path) -> None:

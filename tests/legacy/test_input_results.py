@@ -11,8 +11,6 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.input_results import mend_result
 from tests.running import estimator_bridge_command
 
-pytestmark = pytest.mark.timeout(200)
-
 SCRIPT = Path(__file__).parents[1] / "data" / "inputs.py"
 
 

@@ -14,8 +14,6 @@ import tensorflow as tf
 from estimator_bridge.legacy.upstream_contrib import cache
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, Y, contrib_estimator, engine, saved, v1
 
-pytestmark = pytest.mark.timeout(150)
-
 Make = Callable[..., Any]
 NAMESPACES = {
     "v2": tf.estimator,

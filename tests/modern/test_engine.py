@@ -19,8 +19,6 @@ from estimator_bridge.runtime.estimator_calls import TrainCall, interposed
 from tests.modern.jobs import PATHS, engine, estimator, minimizing, regression_input, saved, v1
 
 Run = Callable[..., str]
-pytestmark = pytest.mark.timeout(150)
-
 SCRIPT = Path(__file__).parents[1] / "data" / "disabled_tf2_behavior.py"
 
 

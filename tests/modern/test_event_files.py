@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tests.modern.jobs import PATHS, engine, estimator, linear, regression_input, spec, train, v1
 
-pytestmark = pytest.mark.timeout(150)
 Event = tuple[int, str, Any]
 
 

@@ -15,7 +15,6 @@ from estimator_bridge.runtime.estimator_calls import interposed
 from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, estimator, linear, make_engine, saved, spec, v1
 from tests.modern.test_event_files import read
 
-pytestmark = pytest.mark.timeout(150)
 WORDS = np.array(["b", "a", "z", "c"] * 12)
 TURNS = [("legacy", "legacy"), ("modern", "modern"), ("legacy", "modern"), ("modern", "legacy")]
 

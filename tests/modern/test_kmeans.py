@@ -15,8 +15,6 @@ from tests.modern.jobs import PATHS, X, engine, saved, v1
 from estimator_bridge.modern.graph.fragments import upstream  # isort: skip -- jobs has settled on a Keras
 from estimator_bridge.parity.recording.ordering import order_assignments  # isort: skip
 
-pytestmark = pytest.mark.timeout(150)
-
 
 class Ordered(v1.train.SessionRunHook):
     """Removes the legacy path's race: mini-batch k-means reads the counts of points and adds to them in no fixed order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -21,5 +23,6 @@ findings = (
 command = tuple(arguments[4:])  # after --format json --out DIR
 result = ParityResult(command, "replay", verdict, Thresholds(), findings=tuple(findings))  # type: ignore[arg-type]
 write_report(result, Path(arguments[3]))
-sys.stdout.write(render_json(result))
+cause = json.loads(os.environ.get("CAUSE", "null"))
+sys.stdout.write(json.dumps(json.loads(render_json(result)) | {"cause": cause}))
 sys.exit(result.exit_code)

@@ -33,9 +33,6 @@ JOB = str(HERE.parent / "data" / "small_job.py")
 REPEATED = str(HERE.parent / "data" / "repeated_trainings.py")
 RECURRENT = str(HERE.parent / "data" / "recurrent.py")
 
-pytestmark = pytest.mark.timeout(240)
-
-
 Broken = Callable[[str], ParityResult]
 
 

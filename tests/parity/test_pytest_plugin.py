@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,15 @@ def test_a_difference_is_told_in_a_few_lines(pytester: pytest.Pytester, stand_in
         consecutive=True,
     )
     assert (pytester.path / "build" / "test_rewrite" / "report.html").is_file()
+
+
+def test_a_cause_stands_first(pytester: pytest.Pytester, stand_in: pytest.MonkeyPatch) -> None:
+    stand_in.setenv("VERDICT", "different")
+    stand_in.setenv(
+        "CAUSE", json.dumps({"name": "loss scale", "seen": "The loss is twice as large.", "change": "Take the mean."})
+    )
+    lines = ["  cause: loss scale: The loss is twice as large.", "  to do: Take the mean.", "  step 1, loss: *"]
+    run(pytester, REWRITE).stdout.fnmatch_lines(lines, consecutive=True)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +156,6 @@ def test_the_plugin_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("warm_python")
 def test_a_real_script_is_equal_and_one_that_calls_no_estimator_is_not_comparable(pytester: pytest.Pytester) -> None:
     plain = pytester.makepyfile(plain="import tensorflow as tf\nprint(tf.placeholder(tf.float32))")

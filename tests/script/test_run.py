@@ -22,8 +22,6 @@ from estimator_bridge.script.run import Script
 DATA = Path(__file__).parents[1] / "data"
 AS_MAIN = str(Path(__file__).with_name("as_main.py"))
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def write(path: Path, source: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)

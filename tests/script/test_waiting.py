@@ -15,8 +15,6 @@ from estimator_bridge.script.waiting import say_what_is_awaited
 v1: Any = tf.compat.v1
 SECONDS = 0.6
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def said_in(caplog: pytest.LogCaptureFixture, session: Any, fetches: Any, after: threading.Event | None = None) -> str:
     """Runs fetches that wait, ends them, and returns what was said."""

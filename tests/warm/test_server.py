@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.usefixtures("warm_python")]
 
 SEEN = (Path(__file__).parents[1] / "data" / "seen_of_the_process.py").read_text()
 

@@ -180,7 +180,7 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
     lines = [f"{report['verdict'].upper()}: {shlex.join(report['command'])}"]
     cause = report.get("cause")
     if cause:
-        lines.append(_shortened(f"  cause: {_spell(cause)}"))
+        lines += [_shortened(f"  cause: {cause['name']}: {cause['seen']}"), _shortened(f"  to do: {cause['change']}")]
     findings = report["findings"]
     for finding in findings[:_MOST_FINDINGS]:
         step = "" if finding["step"] is None else f"step {finding['step']}, "
@@ -188,10 +188,6 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more in the report")
     return lines
-
-
-def _spell(cause: Any) -> str:
-    return " ".join(str(value) for value in cause.values() if isinstance(value, str)) if isinstance(cause, dict) else str(cause)
 
 
 def _shortened(line: str) -> str:

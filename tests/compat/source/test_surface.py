@@ -13,7 +13,6 @@ import pytest
 from estimator_bridge.compat.source.surface import canonical, installed_version, load_surface
 
 
-@pytest.mark.timeout(200)
 def test_in_step_with_the_installed_tensorflow(tmp_path: Path) -> None:
     """Every module and every public name; of TensorFlow's files, the names in each twenty-fifth."""
     root = Path(__file__).parents[3]

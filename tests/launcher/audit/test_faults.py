@@ -13,7 +13,7 @@ from estimator_bridge.launcher.launch import LaunchResult, launch, local_layouts
 from estimator_bridge.launcher.outcome import Timeouts
 from estimator_bridge.launcher.processes.task import State
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("warm_python", "in_tasks")]
+pytestmark = [pytest.mark.usefixtures("warm_python", "in_tasks")]
 
 JOB = Path(__file__).with_name("faulty_training.py")
 SERVERS = {"chief": 1, "worker": 1, "ps": 1}

@@ -88,7 +88,6 @@ def start(tmp_path: Path, in_tasks: None) -> Iterator[Start]:
 
 
 @with_ray
-@pytest.mark.timeout(600)
 def test_its_tasks_train(start: Start, tmp_path: Path) -> None:
     shutil.copy(JOB, tmp_path / "train.py")
 
@@ -107,7 +106,6 @@ def test_its_tasks_train(start: Start, tmp_path: Path) -> None:
 
 
 @with_ray
-@pytest.mark.timeout(600)
 def test_the_chiefs_exit_code_is_its_own(start: Start, tmp_path: Path) -> None:
     write(tmp_path / "train.py", "raise SystemExit(7)\n")
 
@@ -120,7 +118,6 @@ def test_the_chiefs_exit_code_is_its_own(start: Start, tmp_path: Path) -> None:
 
 
 @with_ray
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_nothing_outlives_the_launcher(number: int, code: int, start: Start, tmp_path: Path) -> None:
     shutil.copy(JOB.with_name("leaves_a_process.py"), tmp_path / "train.py")

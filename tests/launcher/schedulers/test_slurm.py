@@ -31,7 +31,6 @@ def _job_id() -> int:
                 return base - 20000
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("warm_python", "in_tasks")
 def test_its_tasks_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(JOB, tmp_path / "train.py")

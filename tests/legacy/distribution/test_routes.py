@@ -17,8 +17,6 @@ import tensorflow as tf
 from tests.legacy.distribution import job
 from tests.running import Ended, estimator_bridge_command
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @dataclasses.dataclass
 class Route:

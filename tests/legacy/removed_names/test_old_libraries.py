@@ -15,8 +15,6 @@ DATA = Path(__file__).parents[2] / "data"
 RECORDED = Path(__file__).parents[2] / "golden" / "pandas_columns.txt"
 """What ``pandas_columns.py`` prints with pandas 1.3.5."""
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def ended() -> Ended:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.running import ROOT, estimator_bridge_command
 
-pytestmark = [pytest.mark.timeout(200), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.usefixtures("warm_python")]
 SCRIPT = Path(__file__).parent / "python_files_script.py"
 RECORDED = Path(__file__).parents[2] / "golden" / "file_names" / "names.json"
 

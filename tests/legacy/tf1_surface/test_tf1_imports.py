@@ -14,8 +14,6 @@ import pytest
 from estimator_bridge.legacy.contrib.replacements import replacement
 from tests.running import Ended, estimator_bridge_command, write
 
-pytestmark = pytest.mark.timeout(200)
-
 # Imports of a TF1 script, and an expression of what they bind, which must be true.
 IMPORTS = [
     ("import tensorflow as tf", "tf.placeholder and tf.app.run and tf.logging.info and tf.gfile.Open and tf.layers.dense"),

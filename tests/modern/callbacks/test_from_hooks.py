@@ -29,7 +29,6 @@ from tests.modern.jobs import (
 )
 from tests.modern.training.test_train import events
 
-pytestmark = pytest.mark.timeout(150)
 REFERENCE_AND_RESOURCE = "read:0", "Read/ReadVariableOp:0"
 """What a variable's read is called for reference variables, and for resource variables."""
 

@@ -15,7 +15,6 @@ from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import PATHS, assert_close, engine, estimator, linear, regression_input, saved, spec, train, v1
 
 Seen = list[Any]
-pytestmark = pytest.mark.timeout(150)
 
 
 def model(dropout: float = 0.2, hooks: Callable[..., Any] = lambda: ()) -> Callable[..., Any]:

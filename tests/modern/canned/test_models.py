@@ -18,8 +18,6 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.legacy.upstream_contrib import cache
 from tests.modern.jobs import CLASSES, ROWS, WORDS, X, Y, contrib_estimator, engine, v1
 
-pytestmark = pytest.mark.timeout(150)
-
 column, random = tf.feature_column, np.random.RandomState(5)
 WEIGHTS = random.uniform(0.0, 2.0, [ROWS, 1]).astype(np.float32)
 THREE = random.randint(0, 3, [ROWS, 1])

@@ -10,8 +10,6 @@ import pytest
 from tests.modern.canned.replicas import CLAIMS
 from tests.running import python_output
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def failures(_warm_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:

@@ -15,8 +15,6 @@ from estimator_bridge import modern
 from estimator_bridge.errors import BridgeError
 from tests.modern.jobs import WORDS, X, Y, engine, v1
 
-pytestmark = pytest.mark.timeout(150)
-
 column, train, keras = tf.feature_column, v1.train, tf.keras.optimizers.legacy
 x = column.numeric_column("x", (3,))
 words = column.categorical_column_with_identity("words", 7)

@@ -14,8 +14,6 @@ from tests.modern.callbacks.test_session_hook import assert_same
 from tests.modern.jobs import CLASSES, PATHS, WORDS, X, engine, estimator, linear, train, v1
 from tests.modern.training.test_train import events
 
-pytestmark = pytest.mark.timeout(150)
-
 
 def rows(epochs: int | None = 1, batch_size: int = 7) -> Any:
     return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, CLASSES)).repeat(epochs).batch(batch_size)

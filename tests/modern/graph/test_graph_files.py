@@ -12,7 +12,6 @@ from google.protobuf import text_format
 from tests.modern.jobs import PATHS, assert_close, regression_input, saved, train, v1
 from tests.modern.step.test_transplant import MODELS
 
-pytestmark = pytest.mark.timeout(120)
 MORE = 5
 
 

@@ -18,7 +18,6 @@ from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahe
 from tests.modern.jobs import IDS, PATHS, ROWS, WORDS, X, Y, check_same, embedded, linear, regression_input, spec, train, v1
 
 InputFn = Callable[..., Any]
-pytestmark = pytest.mark.timeout(120)
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:

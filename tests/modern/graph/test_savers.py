@@ -14,7 +14,6 @@ from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import PATHS, ModelFn, engine, estimator, linear, minimizing, regression_input, saved, spec, train, v1
 from tests.modern.test_event_files import read
 
-pytestmark = pytest.mark.timeout(150)
 trainer = v1.train
 EVERY_STEP = {"save_checkpoints_steps": 1}
 

@@ -29,7 +29,6 @@ from tests.modern.jobs import (
 from tests.modern.step.test_transplant import MODELS
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.timeout(120)
 
 
 def both_updated(features: Any, labels: Any, mode: str) -> Any:

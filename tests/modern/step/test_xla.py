@@ -14,8 +14,6 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import WORDS, X, Y, engine, estimator, linear, regression_input, saved, spec, v1
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def input_fn() -> tf.data.Dataset:
     features = {"x": X, "word": WORDS[:, 0].astype(str)}

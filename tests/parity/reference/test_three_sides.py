@@ -142,7 +142,6 @@ def test_an_interpreter_with_another_tensorflow_is_refused_by_name() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.usefixtures("warm_python")
 def test_both_paths_train_as_tensorflow_1_did(tmp_path: Path) -> None:
     python = tmp_path / "python"

@@ -9,7 +9,7 @@ import pytest
 
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
-from estimator_bridge.parity.result import MetricPair, ParityFinding
+from estimator_bridge.parity.result import MetricPair, NoiseFloor, ParityFinding, ReferenceValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +73,30 @@ def test_a_page_is_well_formed_small_and_loads_nothing(name: str, request: pytes
     assert "url(" not in source
     assert not [attrs for _, attrs in page.elements if any(key.startswith("on") for key in attrs)]
     assert not [path for path in page.all("path") if "nan" in (path["d"] or "") or "inf" in (path["d"] or "")]
+
+
+@pytest.mark.parametrize("extra", [(), ("noise",), ("reference",), ("noise", "reference")])
+@pytest.mark.parametrize("name", RUNS)
+def test_each_row_has_the_columns_of_its_table(name: str, extra: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+    run: ParityResult = request.getfixturevalue(name)
+    values = {kind: (0.25,) * len(getattr(run, kind)) for kind in ("losses", "metrics", "variables")}
+    beside: dict[str, Any] = {"noise": NoiseFloor("modern", **values), "reference": ReferenceValues("1.15.5", "3.7", **values)}
+    page = Page(render_html(dataclasses.replace(run, **{kind: beside[kind] for kind in extra})))
+
+    rows: list[int] = []
+    head = 0
+    for tag, _ in page.elements:
+        if tag == "thead":
+            head = len(rows)
+        elif tag == "tr":
+            rows.append(0)
+        elif tag in {"td", "th"}:
+            rows[-1] += 1
+            assert rows[-1] <= rows[head]
+        elif tag == "table" and rows:
+            assert rows[-1] == rows[head]
+    assert all(count >= 4 for count in rows), "no row is cut off"
+    assert ("noise" in page.text) == ("noise" in extra)
 
 
 def test_the_curves_of_both_sides_and_their_difference_are_there(equal_run: ParityResult) -> None:

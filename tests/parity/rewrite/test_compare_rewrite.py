@@ -14,7 +14,7 @@ from estimator_bridge.script.run import Script
 
 DATA = Path(__file__).parents[2] / "data" / "rewrites"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow]
 
 
 def compared(name: str, *new_args: str) -> ParityResult:

@@ -58,7 +58,6 @@ def launched(folder: Path, *options: str) -> Ended:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", PATHS)
 def test_each_step_takes_the_mean_of_all_gradients(path: str, tmp_path: Path) -> None:
     ended = launched(tmp_path / path, "--path", path)
