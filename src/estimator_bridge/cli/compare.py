@@ -192,7 +192,6 @@ def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object
     return [
         ("--free-run", arguments.free_run),
         ("--replicas", arguments.replicas != 1),
-        ("--steps", arguments.steps),
         ("--reference-python", arguments.reference_python),
     ]
 
@@ -272,6 +271,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
     )
     with progress_display(sides) as watch:
         common: dict[str, Any] = {"thresholds": thresholds, "recordings": recordings, "noise": arguments.noise, "watch": watch}
+        common["steps"] = arguments.steps
         if plan is not None:
             result = compare_rewrite(script, plan, **common)
         else:
@@ -279,7 +279,6 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
                 script,
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
-                steps=arguments.steps,
                 reference=arguments.reference_python,
                 **common,
             )

@@ -152,6 +152,7 @@ def compare_rewrite(
     plan: RewritePlan,
     *,
     thresholds: Thresholds | None = None,
+    steps: int | None = None,
     recordings: Recordings | None = None,
     noise: bool = False,
     watch: Watch = lambda side, event: None,
@@ -164,6 +165,7 @@ def compare_rewrite(
         script: Unmodified TensorFlow 1 script.
         plan: Rewrite and how to compare it.
         thresholds: Largest differences that count as equal.
+        steps: Number of training steps after which both scripts end; None to run them to their end.
         recordings: Folder in which the sides record; by default a temporary one.
         noise: True to run the rewrite with anchors twice, and to tell what these two runs differ by.
         watch: Function of (side, event) that shows progress.
@@ -180,7 +182,7 @@ def compare_rewrite(
     with (recordings or Recordings()).folder() as folder:
         free = dataclasses.replace(plan, is_free=True)
         plans = {"legacy": plan, "new": plan, "free": free}
-        orders = {side: Order(side, folder, script, True, 1, chosen) for side, chosen in plans.items()}
+        orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
         seconds = {side: run_side(order, watch) for side, order in orders.items()}
         if noise:
             again = _run_again(orders["new"], seconds, watch)

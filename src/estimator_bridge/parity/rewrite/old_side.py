@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
@@ -72,6 +73,18 @@ class ReferenceEngine(RecordingEngine):
         dropout.equalise(_global_step, feeds=True)
         _remember()
 
+    def train(self, estimator: Any, call: TrainCall) -> Any:
+        """Executes ``Estimator.train`` and records each step."""
+        strategy = estimator.config.train_distribute
+        if strategy is not None and strategy.num_replicas_in_sync > 1:
+            raise BridgeError(
+                "The old script trains on several replicas, which cannot be compared with a rewrite yet.",
+                expected="a RunConfig without train_distribute, or with one device",
+                received=f"{type(strategy).__name__} over {strategy.num_replicas_in_sync} devices",
+                fix="Compare the same scripts on one device.",
+            )
+        return super().train(estimator, call)
+
     def make_hook(self, call: Any, name: str) -> Any:
         """Returns the hook that records a call."""
         if isinstance(call, TrainCall):
@@ -109,7 +122,7 @@ class _EvaluationHook(_StructureHook):
         super().after_run(run_context, run_values)
         if self._loss is not None:
             self._seen.append(float(run_values.results["loss"]))
-        ranked = [value for value in run_values.results["batch"] if np.ndim(value)]
+        ranked = [value for value in run_values.results["batches"][0] if np.ndim(value)]
         self._rows.append(len(ranked[-1]) if ranked else 1)
 
     def end(self, session: Any) -> None:
@@ -210,7 +223,7 @@ class _ReferenceHook(TrainHook):
         for what in ("gradients", "applied"):
             np.savez(self._trace.folder / "values" / f"{what}-{index}.npz", **results[what])
         if index == 1:
-            shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batch"], strict=False)}
+            shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batches"][0], strict=False)}
             self._trace.write("shapes", shapes=shapes)
         known = [
             {
