@@ -28,7 +28,7 @@ class Wide(keras.Model):
 
     def call(self, features):
         color = tf.reshape(features["color"], [-1])
-        net = tf.concat([tf.reshape(features["size"], [-1, 1]), self.embed(color)], 1)
+        net = tf.concat([self.embed(color), tf.reshape(features["size"], [-1, 1])], 1)  # columns in the order of their names
         return self.out(self.d1(self.d0(net))) + self.wide(color) + self.bias
 
     def total(self, features, labels):

@@ -162,10 +162,11 @@ class _ReferenceHook(TrainHook):
         """Finds the gradients that optimizers are given, and those that they come from."""
         updates = _updates.get(graph, [])
         self._applied = {_name(v): tf.convert_to_tensor(g) for _, pairs in updates for g, v in pairs if g is not None}
+        dense = {id(g): self._applied[_name(v)] for _, pairs in updates for g, v in pairs if g is not None}
         given = {name: gradient.op for name, gradient in self._applied.items()}
         read = upstream(given.values())
         self._gradients = {
-            name: tf.convert_to_tensor(gradient)
+            name: dense[id(gradient)] if id(gradient) in dense else tf.convert_to_tensor(gradient)
             for name, gradient in _asked.get(graph, [])
             if name in given and (gradient.op in read if tf.is_tensor(gradient) else gradient.values.op in read)
         }
@@ -184,7 +185,7 @@ class _ReferenceHook(TrainHook):
         self._trace.write("graph", **graph_facts(forward))
         collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
         shuffles = draws_rows() or not has_fixed_order(graph)
-        alone = sum(one.op not in in_loss for one in collected)
+        alone = sum(tf.is_tensor(one) and one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
 
     def before_run(self, run_context: Any) -> Any:
