@@ -41,6 +41,13 @@ def test_rows_are_not_transposed(row: tuple[int, ...]) -> None:
         adapted(np.zeros((5, 4, 3, 2), np.float32), Leaf("features", "float32", len(row) + 1, row[-1], row), print)
 
 
+def test_a_loops_own_tuple_is_taken_in_order() -> None:
+    old = [Leaf("features/ids", "int32", 2), Leaf("features/values", "float32", 2), Leaf("labels", "float32", 1)]
+    new = [Leaf("features", "int32", 2), Leaf("labels", "float32", 2), Leaf("weights", "float32", 1)]
+
+    assert pair(old, new, print) == [0, 1, 2]
+
+
 def test_a_map_has_pairs(tmp_path: Path) -> None:
     path = tmp_path / "pairs.txt"
     path.write_text("# two layers\nold/kernel = model/layer-1/kernel\n")

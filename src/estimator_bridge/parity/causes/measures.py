@@ -148,10 +148,14 @@ def update_fits(old: StepEvidence, new: StepEvidence) -> tuple[Fit, ...]:
 
 
 def _above(limit: float, old: Any, new: Any, shape: tuple[int, ...]) -> Any:
-    """Returns a mask of the elements whose gradient is 0 on both sides, or no rounding."""
-    if old is None or new is None or np.shape(old) != shape or np.shape(new) != shape:
+    """Returns a mask of the elements whose gradient is 0, or no rounding, on the sides that have the variable in this shape.
+
+    Recurrent cells have another layout in the old script, so there the new side's gradient decides.
+    """
+    known = [np.abs(gradient) for gradient in (old, new) if gradient is not None and np.shape(gradient) == shape]
+    if not known:
         return np.ones(shape, bool)
-    largest = np.maximum(np.abs(old), np.abs(new))
+    largest = np.maximum.reduce(known)
     return (largest == 0) | (largest > limit)
 
 

@@ -111,6 +111,11 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
                 if how != "name":
                     say(f"{old[left[0]].path} -> {new[place].path} by {how}")
     if len(chosen) < len(new):
+        if [leaf.dtype for leaf in old] == [
+            leaf.dtype for leaf in new
+        ]:  # a loop's own tuple: for ids, values, labels in dataset
+            say(f"{', '.join(leaf.path for leaf in old)} are taken in this order")
+            return list(range(len(new)))
         raise misfit(old, new)
     return [chosen[place] for place in range(len(new))]
 
