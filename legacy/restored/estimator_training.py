@@ -124,7 +124,7 @@ def _mode(config: Any, cluster_spec: Any) -> str | None:
 
 
 def _remote_cluster(config: Any) -> Any:
-    return getattr(config._experimental_distribute, "remote_cluster", None)
+    return getattr(getattr(config, "_experimental_distribute", None), "remote_cluster", None)
 
 
 class ClusterCallError(NotSupportedError, ValueError):

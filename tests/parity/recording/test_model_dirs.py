@@ -18,7 +18,7 @@ legacy.install()
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
-from estimator_bridge.parity.recording.model_dirs import _READING, redirect  # noqa: E402
+from estimator_bridge.parity.recording.model_dirs import _READING, export_dir, redirect  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -120,6 +120,7 @@ def test_files_that_a_script_looks_for_in_its_model_dir_are_those_of_its_estimat
     assert tf.io.gfile.GFile(str(asked / "results.txt")).read() == "accuracy = 1"
     assert tf.io.gfile.GFile(str(data)).read() == "outside"
     assert moved(str(asked / "model.ckpt-7")) == str(own / "model.ckpt-7")
+    assert export_dir(own, bytes(tmp_path / "exports")) == str(own / "exports" / "exports"), "contrib.learn gives bytes"
     with tf.io.gfile.GFile(str(tmp_path / "asked.txt"), "w") as written:
         written.write("as it is")
     assert tf.io.gfile.GFile(str(tmp_path / "asked.txt")).read() == "as it is"

@@ -84,7 +84,7 @@ class _Folders:
 
     def moved(self, path: str) -> str:
         """Returns a path in a model_dir as the path in the side's folder for it; returns any other path as it is."""
-        real = Path(os.path.realpath(path))
+        real = Path(os.path.realpath(os.fsdecode(path)))
         if any(real.is_relative_to(own.resolve()) for own in (self._folder, self._start)):
             return path
         return next(
@@ -141,8 +141,9 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
         wrap(module, get_checkpoint_state=state)
 
 
-def export_dir(folder: Path, asked: str) -> str:
+def export_dir(folder: Path, asked: str | bytes) -> str:
     """Returns the folder of an export: one of the side's own, unless it is in the (redirected) model_dir already."""
+    asked = os.fsdecode(asked)  # an Experiment of tf.contrib.learn gives bytes
     inside = Path(asked).resolve().is_relative_to(folder.resolve())
     return asked if inside else str(folder / "exports" / Path(asked).name)
 
