@@ -1,4 +1,4 @@
-"""``tf.contrib.rnn``: core's cells, a cell with layer normalisation, and stacks of bidirectional layers."""
+"""``tf.contrib.rnn``: core's cells, block LSTMs, a cell with layer normalisation, and stacks of bidirectional layers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import rnn
 
 from estimator_bridge.legacy.contrib.rnn.bidirectional import stack_bidirectional_dynamic_rnn, stack_bidirectional_rnn
+from estimator_bridge.legacy.contrib.rnn.block_cells import LayerRNNCell, LSTMBlockCell
+from estimator_bridge.legacy.contrib.rnn.block_sequence import LSTMBlockFusedCell, LSTMBlockWrapper
+from estimator_bridge.legacy.contrib.rnn.fused import FusedRNNCell, FusedRNNCellAdaptor, TimeReversedFusedRNN
 from estimator_bridge.legacy.contrib.rnn.layer_norm import LayerNormBasicLSTMCell
 
 __all__ = [
@@ -13,7 +16,12 @@ __all__ = [
     "BasicRNNCell",
     "DeviceWrapper",
     "DropoutWrapper",
+    "FusedRNNCell",
+    "FusedRNNCellAdaptor",
     "GRUCell",
+    "LSTMBlockCell",
+    "LSTMBlockFusedCell",
+    "LSTMBlockWrapper",
     "LSTMCell",
     "LSTMStateTuple",
     "LayerNormBasicLSTMCell",
@@ -21,6 +29,7 @@ __all__ = [
     "MultiRNNCell",
     "RNNCell",
     "ResidualWrapper",
+    "TimeReversedFusedRNN",
     "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",
@@ -37,7 +46,6 @@ DropoutWrapper = tf.nn.rnn_cell.DropoutWrapper
 GRUCell = tf.nn.rnn_cell.GRUCell
 LSTMCell = tf.nn.rnn_cell.LSTMCell
 LSTMStateTuple = tf.nn.rnn_cell.LSTMStateTuple
-LayerRNNCell = tf.nn.rnn_cell.BasicLSTMCell.__base__
 MultiRNNCell = tf.nn.rnn_cell.MultiRNNCell
 RNNCell = tf.nn.rnn_cell.RNNCell
 ResidualWrapper = tf.nn.rnn_cell.ResidualWrapper

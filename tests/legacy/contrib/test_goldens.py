@@ -38,10 +38,7 @@ ONLY_FETCHED = {
         adamax add_sign clip_by_global_norm lars lars_of_zeros multitask nadam power_sign reg_adagrad sign_decays
         variable_clipping
     """,
-    "rnn": """
-        block_gru_cells block_gru_in_dynamic_rnn block_gru_refuses block_lstm_cells block_lstm_in_dynamic_rnn
-        block_lstm_refuses fused_lstm fused_lstm_in_scope_and_resource own_block_wrapper reversed_and_adapted
-    """,
+    "rnn": "block_gru_cells block_gru_in_dynamic_rnn block_gru_refuses",
     "seq2seq": "hardmax tile_batch",
     "slim": "rarely_used_ones_same_as_layers",
 }

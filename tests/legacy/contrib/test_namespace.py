@@ -202,7 +202,7 @@ def test_names_that_only_files_offer(tf1: object) -> None:
 
 # A name of each kind that a fetched tf.contrib alone has: of a package of ours, by its file, and of another package.
 FETCHED = [
-    "contrib.rnn.LSTMBlockCell",
+    "contrib.rnn.GRUBlockCell",
     "contrib.estimator.multi_label_head",
     "contrib.estimator.python.estimator.replicate_model_fn.TowerOptimizer",
     "contrib.learn.MetricSpec",

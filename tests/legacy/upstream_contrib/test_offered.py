@@ -13,7 +13,7 @@ FETCH = "estimator-bridge contrib fetch"
     ("symbol", "helps"),
     [
         ("tf.contrib.opt.LARSOptimizer", True),
-        ("tf.contrib.rnn.LSTMBlockCell", True),
+        ("tf.contrib.rnn.GRUBlockCell", True),
         ("tf.contrib.image.rotate", True),
         ("tf.contrib.bayesflow.monte_carlo", True),
         ("tf.contrib.tpu.TPUInfeedSpec", False),

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.rewrite.inputs import Inputs, has_fixed_order, judge_inputs
+from estimator_bridge.parity.rewrite.input_findings import judge_inputs
+from estimator_bridge.parity.rewrite.inputs import Inputs, has_fixed_order
 
 ROWS = np.random.RandomState(0).rand(400, 3).astype(np.float32)
 LABELS = np.arange(400)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,3 +31,10 @@ def test_adams_whole_step_of_rounding_is_no_difference(old: float, new: float, d
     (fit,) = update_fits(*sides)
 
     assert fit.differs is differs
+
+
+def test_the_verdict_needs_no_tensorflow() -> None:
+    """Else its import would print TensorFlow's messages over the report, and take seconds."""
+    program = "import sys, estimator_bridge.parity.rewrite.judging; sys.exit('tensorflow' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -30,7 +30,7 @@ from estimator_bridge.parity.result import (
     rel_diff,
 )
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
-from estimator_bridge.parity.rewrite.inputs import judge_inputs
+from estimator_bridge.parity.rewrite.input_findings import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 

@@ -1,0 +1,35 @@
+"""The verdict on the new script's own training batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.result import ParityFinding
+
+_SPREAD = 8.0  # ratio of standard deviations that no other rows of the same data and no augmentation explain
+
+
+def judge_inputs(new: Trace) -> tuple[list[ParityFinding], list[str]]:
+    """Returns findings and notes on the new script's own batches.
+
+    Args:
+        new: Trace of the new side.
+    """
+    event: dict[str, Any] = next(new.events("inputs"), {})
+    if not event:
+        return [], []
+    if event["equal"] == event["seen"]:
+        return [], [f"The first {event['seen']} batches that the new script's own input gives are those of the old script."]
+    far = list(_far(event["spreads"]))
+    if far:
+        return [ParityFinding("batch", f"The new script's own input gives other values: {'; '.join(far)}.", 1)], []
+    return [], ["The new script's own input gives other batches; it ran on those of the old script."]
+
+
+def _far(spreads: dict[str, list[float]]) -> Iterator[str]:
+    for name, (mean, deviation, old_mean, old_deviation) in spreads.items():
+        ratio = max(deviation, 1e-30) / max(old_deviation, 1e-30)
+        if not 1 / _SPREAD < ratio < _SPREAD or abs(mean - old_mean) > max(deviation, old_deviation):
+            yield f"{name} has mean {mean:.3g}, standard deviation {deviation:.3g}; the old script's {old_mean:.3g}, {old_deviation:.3g}"
