@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS, scalar_metr
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded
 from estimator_bridge.runtime.patching import wrap
+
+_DRAWING = threading.Lock()
 
 
 def intercept(session: Session, keras: Any) -> None:
@@ -175,7 +178,7 @@ def dataset_of(x: Any, y: Any, weights: Any, batch_size: int | None) -> Any:
         made = _of_batches(lambda: (x[number] for number in range(len(x))))
         return made.apply(tf.data.experimental.assert_cardinality(len(x)))
     if hasattr(x, "__next__"):
-        return _of_batches(lambda: x)
+        return _of_batches(lambda: _one_at_a_time(x))
     if not all(hasattr(leaf, "shape") or isinstance(leaf, (list, float, int)) for leaf in tf.nest.flatten(x)):
         raise BridgeError(
             "This input of a model cannot be replaced by recorded batches.",
@@ -200,6 +203,17 @@ def _of_batches(begin: Callable[[], Iterator[Any]]) -> Any:
 
     spec = tf.nest.map_structure(lambda value: tf.TensorSpec([None, *value.shape[1:]], value.dtype), first)
     return tf.data.Dataset.from_generator(batches, output_signature=spec)
+
+
+def _one_at_a_time(generator: Iterator[Any]) -> Iterator[Any]:
+    """Yields what a generator yields: the threads of the call before may still draw from it."""
+    end = object()
+    while True:
+        with _DRAWING:
+            batch = next(generator, end)
+        if batch is end:
+            return
+        yield batch
 
 
 def _arrays(batch: Any) -> Any:

@@ -1,0 +1,34 @@
+"""Inputs that a rewrite gives to its model's calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from estimator_bridge.parity.rewrite.intercept.models import dataset_of
+
+
+def test_two_threads_may_draw_from_a_generator() -> None:
+    """The prefetching thread of one fit still draws from the script's generator when the next fit begins."""
+    inside = threading.Event()
+
+    def slow() -> Iterator[np.ndarray]:
+        while True:
+            inside.set()
+            time.sleep(0.02)
+            yield np.zeros([2, 3], np.float32)
+
+    generator = slow()
+    before = iter(dataset_of(generator, None, None, None))
+    thread = threading.Thread(target=lambda: [next(before) for _ in range(10)])
+    inside.clear()
+    thread.start()
+    assert inside.wait(30)
+
+    batches = iter(dataset_of(generator, None, None, None))
+
+    assert [next(batches).shape for _ in range(3)] == [(2, 3)] * 3
+    thread.join()
