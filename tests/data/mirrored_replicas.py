@@ -11,10 +11,12 @@ STEPS, DROPPED = int(sys.argv[1]), float(sys.argv[2])
 def input_fn(input_context=None):
     size = 16 // (input_context.num_replicas_in_sync if input_context else 1)
     x = np.random.RandomState(0).rand(64, 4).astype("float32")
-    return tf.data.Dataset.from_tensor_slices(({"x": x}, (x.sum(1) > 2).astype("int32"))).shuffle(64).repeat().batch(size)
+    features = {"x": x, "label": (x.sum(1) > 2).astype("int32")}
+    return tf.data.Dataset.from_tensor_slices(features).shuffle(64).repeat().batch(size)
 
 
-def model_fn(features, labels, mode):
+def model_fn(features, mode):
+    labels = features["label"]
     training = mode == tf.estimator.ModeKeys.TRAIN
     net = tf.layers.batch_normalization(tf.layers.dense(features["x"], 8, tf.nn.relu), training=training)
     logits = tf.layers.dense(tf.layers.dropout(net, DROPPED, training=training) if DROPPED else net, 2)

@@ -95,7 +95,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
     trace = Trace(folder / "legacy")
     trace.make()
     with pytest.MonkeyPatch.context() as patch:
-        for owner, name in ((util, "parse_input_fn_result"), (estimator.Estimator, "_train_with_estimator_spec")):
+        for owner, name in (
+            (util, "parse_input_fn_result"),
+            (util, "parse_iterator_result"),
+            (estimator.Estimator, "_train_with_estimator_spec"),
+        ):
             patch.setattr(owner, name, getattr(owner, name))
         run_calls(RecordingEngine(trace, StepLimit(None), recording=True), Model(), folder / "model")
         yield trace

@@ -1,6 +1,7 @@
 """The legacy side of a comparison: tensorflow-estimator itself, with hooks that record what it does."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -205,10 +206,15 @@ def _remember_batches_and_specs() -> None:
 
     def parse_of_replicas(original: Any, result: Any) -> Any:
         batch = original(result)
-        of_leaf = tf.distribute.get_strategy().experimental_local_results
-        replicas = range(tf.distribute.get_strategy().num_replicas_in_sync)
+        strategy = tf.distribute.get_strategy()
+
+        def of_replica(number: int, leaf: Any) -> Any:
+            values = strategy.experimental_local_results(leaf)
+            return values[number] if len(values) > 1 else values[0]  # one for all replicas, such as no labels
+
         _batches[v1.get_default_graph()] = [
-            leaves(tf.nest.map_structure(lambda leaf, replica=replica: of_leaf(leaf)[replica], batch)) for replica in replicas
+            leaves(tf.nest.map_structure(functools.partial(of_replica, number), batch))
+            for number in range(strategy.num_replicas_in_sync)
         ]
         return batch
 
