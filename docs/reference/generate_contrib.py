@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from estimator_bridge.compat.source.removed_names.contrib import REPLACEMENTS
 from estimator_bridge.legacy.contrib import PACKAGES
 from estimator_bridge.legacy.contrib.offered import offered
-from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS
 
 FOLDER = Path(__file__).parent
 _GENERATED = "% Written by docs/reference/generate_contrib.py from legacy/contrib; change that.\n"

@@ -8,8 +8,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.legacy.contrib import PACKAGES
-from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.refusal import ContribImportError, asked_attribute, looks_first
 from estimator_bridge.legacy.warn_once import warn_once
 

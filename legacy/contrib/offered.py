@@ -6,9 +6,9 @@ import ast
 import functools
 from pathlib import Path
 
+from estimator_bridge.compat.source.removed_names.contrib import replacement as replacement  # noqa: PLC0414 -- half of the protocol
+from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.legacy.contrib import PACKAGES
-from estimator_bridge.legacy.contrib.files import is_module
-from estimator_bridge.legacy.contrib.replacements import replacement as replacement  # noqa: PLC0414 -- half of the protocol
 
 _FOLDER = Path(__file__).parent
 

@@ -20,9 +20,9 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+from estimator_bridge.compat.source.removed_names.contrib import replacement
+from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.legacy.contrib.files import is_module
-from estimator_bridge.legacy.contrib.replacements import replacement
 
 _READS = ("LOAD_ATTR", "LOAD_METHOD")
 

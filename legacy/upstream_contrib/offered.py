@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+from estimator_bridge.compat.source.removed_names.contrib import replacement as _replacement
 from estimator_bridge.legacy.contrib import offered
 from estimator_bridge.legacy.contrib.offered import imports as imports  # noqa: PLC0414 -- a part of the protocol
 from estimator_bridge.legacy.contrib.refusal import FETCH
-from estimator_bridge.legacy.contrib.replacements import replacement as _replacement
 from estimator_bridge.legacy.upstream_contrib import OURS, cache
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
 

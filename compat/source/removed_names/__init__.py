@@ -1,4 +1,4 @@
-"""Names that NumPy and Python removed since TensorFlow 1's days: ``check`` reports them, ``run`` replaces them."""
+"""Names that NumPy, Python and TensorFlow removed since TensorFlow 1: ``check`` reports them, ``run`` replaces what it can."""
 
 from typing import NamedTuple
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.compat.source.removed_names.contrib import REPLACEMENTS, replacement, successor
+from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.legacy import contrib
-from estimator_bridge.legacy.contrib.files import is_module
 from estimator_bridge.legacy.contrib.refusal import ContribAttributeError
-from estimator_bridge.legacy.contrib.replacements import REPLACEMENTS, replacement, successor
 from estimator_bridge.legacy.upstream_contrib import cache
 
 FOLDER = Path(contrib.__file__).parent

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from estimator_bridge.legacy.contrib.replacements import replacement
+from estimator_bridge.compat.source.removed_names.contrib import replacement
 from tests.running import Ended, estimator_bridge_command, write
 
 # Imports of a TF1 script, and an expression of what they bind, which must be true.

@@ -1,4 +1,4 @@
-"""The packages of TensorFlow 1.15's contrib and their source files, by which scripts import as well."""
+"""Lists the packages of TensorFlow 1.15's contrib and their source files, by which scripts import as well."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ _MODULES = {
 
 
 def is_module(*path: str) -> bool:
-    """Whether TensorFlow 1.15 had such a module below ``tensorflow.contrib``.
+    """Returns whether TensorFlow 1.15 had such a module below ``tensorflow.contrib``.
 
     Example:
         >>> is_module("layers", "python", "layers", "regularizers"), is_module("eager"), is_module("layers", "regularizers")

@@ -1,4 +1,4 @@
-"""What to use instead of the symbols of ``tf.contrib`` that are not restored."""
+"""Says what to use instead of the symbols of ``tf.contrib`` that are not restored."""
 
 from __future__ import annotations
 
