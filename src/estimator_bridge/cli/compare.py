@@ -30,6 +30,7 @@ _EPILOG = """examples:
   estimator-bridge compare --replicas 2 --format json train.py
   estimator-bridge compare --reference-python old/bin/python train.py
   estimator-bridge compare --seeds 5 --margin 0.02 train.py
+  estimator-bridge compare --resume recordings train.py
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
@@ -83,6 +84,11 @@ def add_parser(verbs: Any) -> None:
         help="folder for the recorded batches and values (default: the temporary folder)",
     )
     record_dir.complete = DIRECTORY
+    resumed = (
+        "folder that keeps what each side records: sides that have ended there do not run again (after a crash, a kill or a "
+    )
+    resumed += "change of thresholds); a change of the input's files is not noticed"
+    parser.add_argument("--resume", type=Path, metavar="DIR", help=resumed).complete = DIRECTORY
     original = (
         "interpreter of the script's original TensorFlow 1.12 to 1.15, which is recorded; both paths are compared with it"
     )
@@ -246,6 +252,8 @@ def _check_together(script: Script, arguments: argparse.Namespace) -> None:
         )
     if arguments.reference_python and (arguments.free_run or script.python2):
         raise BridgeError("--reference-python replays what the reference recorded.", fix="Leave out --free-run and --py2.")
+    if arguments.resume is not None and (arguments.record_dir is not None or arguments.keep):
+        raise BridgeError("--resume names the folder that is kept.", fix="Leave out --record-dir and --keep.")
     if arguments.seeds is None and arguments.margin is not None:
         raise BridgeError("--margin is for --seeds.", fix="Add --seeds S, or give thresholds by --rel-diff and --abs-diff.")
 
@@ -259,7 +267,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
     write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
-    thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep)
+    thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep, arguments.resume)
     if arguments.seeds is not None:
         result = _compare_seeds(script, plan, arguments, recordings)
         write_report(result, arguments.out, _summaries(arguments))

@@ -26,6 +26,7 @@ from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
 from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
@@ -48,18 +49,24 @@ class Recordings:
     Attributes:
         parent: Folder in which they get a folder of their own; None for the system's temporary folder.
         kept: True if that folder stays, and is named on stderr.
+        resumed: Folder that stays, and in which the sides that have ended do not run again; None for a new one in ``parent``.
     """
 
     parent: Path | None = None
     kept: bool = False
+    resumed: Path | None = None
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[str]:
-        """Yields the new folder; it goes in the end, unless it is kept.
+        """Yields the folder; a new one goes in the end, unless it is kept.
 
         Raises:
-            BridgeError: The parent cannot be written.
+            BridgeError: The folder cannot be written.
         """
+        if self.resumed is not None:
+            with resumed_folder(self.resumed) as folder:
+                yield folder
+            return
         try:
             folder = tempfile.mkdtemp(prefix="estimator-bridge-", dir=self.parent)
         except OSError as error:
@@ -224,7 +231,7 @@ def side_command(order: Order) -> list[str]:
 
 
 def run_side(order: Order, watch: Watch) -> float:
-    """Runs a side in a process of its own; returns its seconds.
+    """Runs a side in a process of its own, unless it has ended before; returns its seconds.
 
     Args:
         order: Order for the side.
@@ -233,6 +240,9 @@ def run_side(order: Order, watch: Watch) -> float:
     Raises:
         BridgeError: The side cannot run its script to its end.
     """
+    if (ended := seconds_of_ended(order, environment())) is not None:
+        order.trace(order.side).follow(0, functools.partial(watch, order.side))
+        return ended
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.trace(order.side)
@@ -262,7 +272,8 @@ def run_side(order: Order, watch: Watch) -> float:
                 sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
         raise _failure(order, trace, log, process.returncode)
-    return time.monotonic() - started
+    remember(order, environment(), seconds := time.monotonic() - started)
+    return seconds
 
 
 def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:

@@ -76,6 +76,7 @@ def main(text: str) -> int:
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
+            atexit.register(_record_imports, trace)
             if order.plan is not None and order.side != "legacy":
                 return _run_new(order, trace)
             run_script = run_legacy if order.side == "legacy" else run_modern
@@ -155,6 +156,13 @@ def _record_error(
     ]
     trace.write("error", lines=[*own, *message])
     show(kind, error, frames)
+
+
+def _record_imports(trace: Trace) -> None:
+    """Writes which of the user's own files the script has imported, for a comparison that resumes."""
+    named = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    own = {str(Path(name).resolve()) for name in named if isinstance(name, str) and is_users(name)}
+    trace.write("imported", files=sorted(own))
 
 
 def _end_with_parent() -> None:

@@ -1,0 +1,118 @@
+"""A comparison that ended too early goes on with the sides that have not ended."""
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity import run
+from estimator_bridge.parity.result import Thresholds
+from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
+from estimator_bridge.parity.side import Order
+from estimator_bridge.script.run import Script
+
+VERSIONS = {"tensorflow": "2.21.0"}
+JOB = Path(__file__).parents[1] / "data" / "small_job.py"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> dict[str, Order]:
+    """The orders of two sides that have ended; the script has imported a module of the user's."""
+    (tmp_path / "sides").mkdir()
+    for name in ("train.py", "model.py"):
+        (tmp_path / name).write_text("")
+    script = Script(str(tmp_path / "train.py"))
+    orders = {side: Order(side, str(tmp_path / "sides"), script, True, 1) for side in ("legacy", "modern")}
+    for side, order in orders.items():
+        order.trace(side).make()
+        order.trace(side).write("imported", files=[str(tmp_path / "model.py")])
+        remember(order, VERSIONS, 12.5)
+    return orders
+
+
+def test_a_side_that_has_ended_is_known(orders: dict[str, Order]) -> None:
+    assert [seconds_of_ended(order, VERSIONS) for order in orders.values()] == [12.5, 12.5]
+
+
+@pytest.mark.parametrize("name", ["train.py", "model.py"])
+def test_an_edited_file_of_the_script_runs_both_sides_again(
+    orders: dict[str, Order], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text("edited = True\n")
+    assert [seconds_of_ended(order, VERSIONS) for order in orders.values()] == [None, None]
+    assert f"{tmp_path / name} has changed" in capsys.readouterr().err
+    assert not list((tmp_path / "sides").iterdir())  # the modern side's batches were the old recording's
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda order: dataclasses.replace(order, steps=5),
+        lambda order: dataclasses.replace(order, replicas=2),
+        lambda order: dataclasses.replace(order, script=dataclasses.replace(order.script, args=("--train_steps=5",))),
+    ],
+)
+def test_another_order_runs_a_side_again(orders: dict[str, Order], change: Callable[[Order], Order]) -> None:
+    assert seconds_of_ended(change(orders["modern"]), VERSIONS) is None
+    assert seconds_of_ended(orders["legacy"], VERSIONS) == 12.5  # its recording stays
+
+
+def test_another_tensorflow_runs_a_side_again(orders: dict[str, Order]) -> None:
+    assert seconds_of_ended(orders["legacy"], {"tensorflow": "2.15.1"}) is None
+
+
+def test_what_an_unfinished_side_left_is_removed(orders: dict[str, Order], tmp_path: Path) -> None:
+    (tmp_path / "sides" / "modern.ended.json").unlink()
+    assert seconds_of_ended(orders["modern"], VERSIONS) is None
+    assert not (tmp_path / "sides" / "modern").exists()
+    assert seconds_of_ended(orders["legacy"], VERSIONS) == 12.5
+
+
+def test_a_folder_of_the_users_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(BridgeError, match="does not write among other files"), resumed_folder(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BridgeError, match="cannot be written"), resumed_folder(tmp_path / "file"):
+        pass
+
+
+def test_two_comparisons_never_share_a_folder(tmp_path: Path) -> None:
+    with (
+        resumed_folder(tmp_path / "sides"),
+        pytest.raises(BridgeError, match="Another comparison"),
+        resumed_folder(tmp_path / "sides"),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_a_killed_comparison_goes_on_and_its_verdict_is_that_of_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script(str(shutil.copy(JOB, tmp_path)), ("--train_steps=3",))
+    started: list[str] = []
+
+    def killed(order: Order) -> list[str]:
+        started.append(order.side)
+        return ["false"] if order.side == "modern" and started.count("modern") == 1 else command(order)
+
+    command = run.side_command
+    monkeypatch.setattr(run, "side_command", killed)
+    recordings = run.Recordings(resumed=tmp_path / "recordings")
+    with pytest.raises(BridgeError, match="modern side could not run"):
+        run.compare(script, recordings=recordings)
+    result = run.compare(script, recordings=recordings)
+    assert started == ["legacy", "modern", "modern"]
+    assert result.verdict == "equal"
+    assert "it does not run again" in capsys.readouterr().err
+    unlimited = run.compare(script, recordings=recordings, thresholds=Thresholds(abs=1.0))
+    assert started == ["legacy", "modern", "modern"]  # another threshold needs no run
+    assert unlimited.losses == result.losses == run.compare(script).losses
