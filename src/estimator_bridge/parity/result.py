@@ -172,6 +172,21 @@ class ParityFinding:
 
 
 @dataclasses.dataclass(frozen=True)
+class GradientPair:
+    """The gradients of one variable at the first step, which both sides take from the same values.
+
+    ``old`` and ``new`` are largest absolute values; ``ratio`` is the factor new / old that fits all elements best.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    old: float
+    new: float
+    ratio: float
+    differs: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
 
@@ -180,7 +195,8 @@ class ParityResult:
     ``environment`` holds versions; ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values
     are those named ``modern``. ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds,
     ``reference`` if the original TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule
-    names one; ``not_compared`` names what only the old script has.
+    names one; ``not_compared`` names what only the old script has; ``anchors`` are the steps after which a rewrite gets the old side's
+    values, and ``gradients`` those of its first step.
     """
 
     command: tuple[str, ...]
@@ -201,6 +217,8 @@ class ParityResult:
     reference: ReferenceValues | None = None
     cause: Cause | None = None
     not_compared: tuple[str, ...] = ()
+    anchors: tuple[int, ...] = ()
+    gradients: tuple[GradientPair, ...] = ()
 
     @property
     def sides(self) -> tuple[str, str]:

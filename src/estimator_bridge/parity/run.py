@@ -196,7 +196,10 @@ def compare_rewrite(
         from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
         judged = functools.partial(
-            judge_rewrite, plan=plan, command=(str(script), *script.args), thresholds=thresholds or Thresholds()
+            judge_rewrite,
+            plan=plan,
+            command=(str(script), str(plan.script), *script.args),
+            thresholds=thresholds or Thresholds(),
         )
         old, new, freely = (order.trace(side) for side, order in orders.items())
         result = judged(old, new, freely)

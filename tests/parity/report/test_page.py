@@ -9,7 +9,7 @@ import pytest
 
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
-from estimator_bridge.parity.result import MetricPair, NoiseFloor, ParityFinding, ReferenceValues
+from estimator_bridge.parity.result import GradientPair, LossPoint, MetricPair, NoiseFloor, ParityFinding, ReferenceValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,6 +164,23 @@ def test_a_named_cause_says_what_to_change_before_the_findings(rewritten_run: Pa
         "step": 1,
         "variables": ["dense/kernel"],
     }
+
+
+def test_a_rewrites_page_marks_its_anchors_and_shows_the_gradients_of_the_first_step(make: Callable[..., ParityResult]) -> None:
+    run = make(
+        losses=tuple(LossPoint(step, 1.0, 1.0) for step in range(1, 6)),
+        new_side="new",
+        anchors=(1, 3),
+        gradients=(
+            GradientPair("dense/bias", (2,), 0.5, 0.5, 1.0, False),
+            GradientPair("dense/kernel", (3, 2), 2.0, 128.0, 64.0, True),
+        ),
+    )
+    source = render_html(run)
+    assert '<path class="anchor" d="M0 0v1000M500 0v1000"/>' in source
+    assert "step after which the new side gets the old values" in source
+    places = [source.index(text) for text in ("Gradients of the first step", "dense/kernel", ">64<", "✗ no", "dense/bias")]
+    assert places == sorted(places)  # the one that differs comes first
 
 
 def test_an_equal_run_has_no_findings_and_says_how_far_inside_it_is(equal_run: ParityResult) -> None:

@@ -16,7 +16,7 @@ from estimator_bridge.parity.report.variables import variable_table
 from estimator_bridge.parity.result import MetricPair, ParityResult
 
 # Limits of what a page shows; report.json has everything.
-MOST_FINDINGS, MOST_METRICS, MOST_READOUTS = 100, 300, 1000
+MOST_FINDINGS, MOST_METRICS, MOST_READOUTS, MOST_GRADIENTS = 100, 300, 1000, 20
 MESSAGE_LENGTH = 4000
 
 
@@ -56,6 +56,7 @@ def render_html(result: ParityResult) -> str:
         ],
         metrics=_metric_rows(final, result),
         all_metrics=_metric_rows(earlier, result),
+        gradients=sorted(result.gradients, key=lambda pair: not pair.differs)[:MOST_GRADIENTS],
         variables=variable_table(result),
         summary=totals,
     )

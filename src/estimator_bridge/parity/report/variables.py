@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from estimator_bridge.parity.report.charts import plot
@@ -71,16 +70,10 @@ def variable_table(result: ParityResult) -> VariableTable | None:
         left_out=len(ordered) - len(rows),
         axis=value_ticks(ticks, axis.fraction),
         limit=percent(axis.fraction(limit)),
-        everything=_strokes(map(axis.fraction, differences)) if len(differences) > first else "",
+        everything=plot.strokes(map(axis.fraction, differences)) if len(differences) > first else "",
     )
 
 
 def _row(variable: VariableDiff, result: ParityResult, axis: plot.Scale) -> VariableRow:
     at = None if variable.max_abs_diff is None else percent(axis.fraction(variable.max_abs_diff))
     return VariableRow(variable, variable_state(variable, result.thresholds), at)
-
-
-def _strokes(fractions: Iterable[float], columns: int = 400) -> str:
-    # Variables at the same place are drawn once.
-    occupied = sorted({round(fraction * columns) for fraction in fractions})
-    return "".join(f"M{column * plot.UNITS / columns:g} 0v{plot.UNITS}" for column in occupied)

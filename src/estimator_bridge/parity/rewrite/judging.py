@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.causes.measures import noise, update_fits
+from estimator_bridge.parity.causes.measures import gradient_fits, noise, update_fits
 from estimator_bridge.parity.causes.optimizers.accumulators import initial_accumulators
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences
 from estimator_bridge.parity.causes.optimizers.rates import learning_rate, schedule
@@ -20,6 +20,7 @@ from estimator_bridge.parity.judge import equal_arrays, loss_findings, metric_fi
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.parity.result import (
+    GradientPair,
     LossPoint,
     MetricPair,
     ParityFinding,
@@ -126,6 +127,8 @@ def judge_rewrite(
         new_side="new",
         cause=first_cause(evidence) if verdict == "different" else None,
         not_compared=tuple(not_compared),
+        anchors=tuple(evidence.start + index for index in evidence.anchored),
+        gradients=tuple(_gradients(evidence)),
     )
 
 
@@ -154,6 +157,13 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
         yield ParityFinding("first update", cause.seen, cause.step)
     for cause in initial_accumulators(evidence):
         yield ParityFinding("initial values", cause.seen, cause.step)
+
+
+def _gradients(evidence: Evidence) -> Iterator[GradientPair]:
+    """Yields the gradients of the first step, but for those that are rounding."""
+    for here, there in zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False):
+        for fit in gradient_fits(here, there):
+            yield GradientPair(fit.name, tuple(fit.shape), fit.old, fit.new, fit.ratio[0], fit.differs)
 
 
 def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:

@@ -108,6 +108,7 @@ def difference_chart(result: ParityResult) -> Chart:
         unit="abs_diff, log scale",
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={"allowed": plot.area(allowed), "limit": plot.line(allowed)}
+        | ({"anchor": plot.strokes(x.fraction(step) for step in result.anchors)} if result.anchors else {})
         | {role: plot.dots(places) for role, places in marks.items() if places},
         label=Tick(percent(1 - label_height), "largest difference allowed"),
         caption="On the bottom line: steps without any difference." if y.strip else "",

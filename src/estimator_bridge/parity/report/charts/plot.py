@@ -98,6 +98,21 @@ def line(points: Iterable[tuple[float, float]]) -> str:
     return "".join(_polyline(run) if len(run) > 1 else dots(run) for run in _runs(points))
 
 
+def strokes(fractions: Iterable[float], columns: int = 400) -> str:
+    """Returns the path of vertical lines through the whole plot.
+
+    Args:
+        fractions: Places from the left; those in the same column are drawn once.
+        columns: Number of columns.
+
+    Example:
+        >>> strokes([0.5, 0.5001, 1.0])
+        'M500 0v1000M1000 0v1000'
+    """
+    occupied = sorted({round(fraction * columns) for fraction in fractions})
+    return "".join(f"M{column * UNITS / columns:g} 0v{UNITS}" for column in occupied)
+
+
 def area(points: Iterable[tuple[float, float]]) -> str:
     """Returns the path of the surface below a curve.
 
