@@ -177,6 +177,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
 
 
 FIRST = (  # the longest files start first, so that no process waits for the other at the end
+    "parity/rewrite/test_compare_rewrite.py",
     "parity/test_compare.py",
     "integration",
     "parity/test_planted_faults.py",
