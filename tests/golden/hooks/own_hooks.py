@@ -95,9 +95,10 @@ class SavingAtSteps(tf.train.CheckpointSaverHook):
         return tf.train.SessionRunArgs(self._global_step_tensor)
 
     def after_run(self, run_context, run_values):
-        if run_values.results % 3 == 0:
-            see("chosen", run_values.results)
-            self._save(run_context.session, run_values.results)
+        step = run_context.session.run(self._global_step_tensor)  # the step's own may be one behind, as TensorFlow says
+        if step % 3 == 0:
+            see("chosen", step)
+            self._save(run_context.session, step)
 
 
 class Counting(tf.train.CheckpointSaverListener):

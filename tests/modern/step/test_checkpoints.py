@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -109,7 +110,9 @@ def test_a_killed_training_leaves_a_folder_to_go_on_from(tmp_path: Path) -> None
     command = [sys.executable, KILLED, str(folder), str(pid)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 90
-        while not list(folder.glob("model.ckpt-1??.index")) and process.poll() is None:
+        state = folder / "checkpoint"  # written after the checkpoint's own files
+        while not (state.exists() and re.match(r'model_checkpoint_path: ".*-1\d\d"', state.read_text())):
+            assert process.poll() is None, "the training ended early"
             assert time.monotonic() < deadline, "no checkpoint in time"
             time.sleep(0.01)
         os.kill(int(pid.read_text()), signal.SIGKILL)
