@@ -37,6 +37,7 @@ Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
 _POLL_SECONDS = 0.1
+_LAUNCHER_SECONDS = 30.0  # for a launcher to end its tasks
 _START_UP = re.compile(r"[IWE]\d{4} |WARNING: All log messages|To enable the following instructions")  # of TensorFlow's C++
 _LINES_SHOWN = 15  # of a side's output, when it failed
 
@@ -235,8 +236,8 @@ def run_side(order: Order, watch: Watch) -> float:
     """
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
-    trace = order.trace(order.side)
-    is_recording = order.side == "legacy" == order.recorded and order.seed is None
+    trace = order.traces(order.side)[0]
+    is_recording = order.side == "legacy" == order.recorded and order.seed is None and not order.cluster
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),
@@ -256,13 +257,22 @@ def run_side(order: Order, watch: Watch) -> float:
         finally:
             if is_recording:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            process.kill()
-            process.wait()
+            _end(process, gently=order.cluster is not None)
             if order.script.verbose:
                 sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
-        raise _failure(order, trace, log, process.returncode)
+        raise _failure(order, order.trace(order.side), log, process.returncode)
     return time.monotonic() - started
+
+
+def _end(process: subprocess.Popen[bytes], *, gently: bool) -> None:
+    """Ends a process, if it still runs; a launcher, which has tasks to end and a folder to remove, is asked first."""
+    if gently:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LAUNCHER_SECONDS)
+    process.kill()
+    process.wait()
 
 
 def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,48 @@
+"""A TensorFlow 1 script for a cluster, which the comparison of paths tests: ``trains_as_cluster.py MODEL_DIR MAX_STEPS [OPTION ...]``.
+
+A linear model of noisy rows. Without an option its workers train asynchronously on parameter servers, each on batches of its own shuffle.
+Options: ``fails``: worker 0 raises an error in its input_fn; ``hangs``: its input_fn does not return.
+"""
+
+import sys
+import time
+
+import numpy as np
+import tensorflow as tf
+
+MODEL_DIR, MAX_STEPS, *OPTIONS = sys.argv[1:]
+CONFIG = tf.estimator.RunConfig(model_dir=MODEL_DIR, save_checkpoints_steps=1000, save_summary_steps=1000)
+RANDOM = np.random.RandomState(0)
+X = RANDOM.normal(size=[512, 4]).astype(np.float32)
+Y = (X.dot([[1.0], [-2.0], [0.5], [3.0]]) + RANDOM.normal(size=[512, 1])).astype(np.float32)
+
+
+def train_input_fn():
+    if CONFIG.task_type == "worker" and "fails" in OPTIONS:
+        raise ValueError("no such file: part-00000")
+    if CONFIG.task_type == "worker" and "hangs" in OPTIONS:
+        time.sleep(10000)
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).shuffle(512).repeat().batch(16)
+
+
+def eval_input_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(64)
+
+
+def model_fn(features, labels, mode):
+    predictions = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, predictions)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        error = tf.metrics.mean_absolute_error(labels, predictions)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"error": error})
+    step = tf.train.get_or_create_global_step()
+    rate = tf.train.polynomial_decay(0.1, step, int(MAX_STEPS), 0.001)
+    train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, step)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+tf.estimator.train_and_evaluate(
+    tf.estimator.Estimator(model_fn, config=CONFIG),
+    tf.estimator.TrainSpec(train_input_fn, max_steps=int(MAX_STEPS)),
+    tf.estimator.EvalSpec(eval_input_fn, steps=None, start_delay_secs=0, throttle_secs=600),
+)
