@@ -1,7 +1,7 @@
 """A TensorFlow 1 script for a cluster, which the comparison of paths tests: ``trains_as_cluster.py MODEL_DIR MAX_STEPS [OPTION ...]``.
 
 A linear model of noisy rows. Without an option its workers train asynchronously on parameter servers, each on batches of its own shuffle.
-Options: ``fails``: worker 0 raises an error in its input_fn; ``hangs``: its input_fn does not return.
+Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredStrategy; ``fails``: worker 0 raises an error in its input_fn; ``hangs``: its input_fn does not return.
 """
 
 import sys
@@ -11,7 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 MODEL_DIR, MAX_STEPS, *OPTIONS = sys.argv[1:]
-CONFIG = tf.estimator.RunConfig(model_dir=MODEL_DIR, save_checkpoints_steps=1000, save_summary_steps=1000)
+STRATEGY = tf.distribute.experimental.MultiWorkerMirroredStrategy() if "mirrored" in OPTIONS else None
+CONFIG = tf.estimator.RunConfig(
+    model_dir=MODEL_DIR, save_checkpoints_steps=1000, save_summary_steps=1000, train_distribute=STRATEGY
+)
 RANDOM = np.random.RandomState(0)
 X = RANDOM.normal(size=[512, 4]).astype(np.float32)
 Y = (X.dot([[1.0], [-2.0], [0.5], [3.0]]) + RANDOM.normal(size=[512, 1])).astype(np.float32)
@@ -37,8 +40,11 @@ def model_fn(features, labels, mode):
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"error": error})
     step = tf.train.get_or_create_global_step()
     rate = tf.train.polynomial_decay(0.1, step, int(MAX_STEPS), 0.001)
-    train_op = tf.train.GradientDescentOptimizer(rate).minimize(loss, step)
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    optimizer, hooks = tf.train.GradientDescentOptimizer(rate), []
+    if "in-step" in OPTIONS:
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, CONFIG.num_worker_replicas, CONFIG.num_worker_replicas)
+        hooks.append(optimizer.make_session_run_hook(CONFIG.is_chief))
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer.minimize(loss, step), training_hooks=hooks)
 
 
 tf.estimator.train_and_evaluate(

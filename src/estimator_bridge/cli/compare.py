@@ -286,8 +286,9 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
     """Refuses options that mean nothing together."""
     if cluster and arguments.replicas != 1:
         raise BridgeError("--replicas is for one process, and --worker for several.", fix="Leave out --replicas.")
-    if cluster and arguments.seeds is None:
-        raise BridgeError("A cluster is compared by its final metrics.", fix="Add --seeds 5.")
+    of_one = [flag for flag in ("--noise", "--reference-python") if getattr(arguments, flag[2:].replace("-", "_"))]
+    if cluster and of_one:
+        raise BridgeError(f"{of_one[0]} is for scripts of one process.", fix=f"Leave out {of_one[0]}.")
     chosen = (
         *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
         ("--reference-python", arguments.reference_python),
@@ -337,6 +338,7 @@ def _compare(
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
                 reference=arguments.reference_python,
+                cluster=cluster,
                 **common,
             )
     write_report(result, arguments.out, _summaries(arguments))

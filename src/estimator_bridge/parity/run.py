@@ -22,6 +22,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
@@ -84,6 +85,7 @@ def compare(
     *,
     replaying: bool = True,
     replicas: int = 1,
+    cluster: ClusterPlan | None = None,
     thresholds: Thresholds | None = None,
     steps: int | None = None,
     recordings: Recordings | None = None,
@@ -97,6 +99,7 @@ def compare(
         script: Unmodified TensorFlow 1 script.
         replaying: True to give the modern side the legacy side's batches; False to run the script's input on each side.
         replicas: Number of replicas of the modern side, which share each batch.
+        cluster: Cluster as which each side runs; its tasks must train in step.
         thresholds: Largest differences that count as equal.
         steps: Number of training steps after which each side ends the script; None to run it to its end.
         recordings: Folder in which both sides record; by default a temporary one.
@@ -123,12 +126,14 @@ def compare(
         orders, seconds = {}, {}
         for side in (REFERENCE, *SIDES) if reference else SIDES:
             python = reference if side == REFERENCE else ""
-            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
+            own = {"steps": steps, "recorded": recorded, "python": python, "cluster": cluster}
+            orders[side] = Order(side, folder, script, replaying, replicas, **own)
             seconds[side] = run_side(orders[side], watch)
-            for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
+            for event in orders[side].traces(side)[0].events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
         if noise:
             orders[AGAIN] = _run_again(dataclasses.replace(orders["modern"], steps=steps), seconds, watch)
+        from estimator_bridge.parity.clusters.judging import judge_tasks
         from estimator_bridge.parity.judge import judge
 
         traces = {side: order.trace(side) for side, order in orders.items()}
@@ -140,7 +145,10 @@ def compare(
             thresholds=thresholds or Thresholds(),
             recorded=traces[recorded],
         )
-        result = judged(traces["legacy"], traces["modern"])
+        if cluster:
+            result = judge_tasks(cluster, judged, *(order.traces(side) for side, order in orders.items()))
+        else:
+            result = judged(traces["legacy"], traces["modern"])
         if noise:
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
         if reference:

@@ -180,7 +180,11 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
         return RecordingEngine(trace, limit, order.replaying, moved)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved)
+    start = order.traces(order.recorded)[0]
+    audited = not (order.cluster and order.cluster.counts.get("ps"))
+    return ReplayingEngine(
+        trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved, start=start, audited=audited
+    )
 
 
 def _free_engine(order: Order, trace: Trace, limit: StepLimit, moved: Callable[[str], str]) -> Engine:

@@ -77,6 +77,9 @@ class TracedEngine(Engine):
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""
         name = self._name("evaluate")
+        if estimator.config.task_type == "evaluator" and call.checkpoint_path:
+            # Which checkpoints an evaluator is fast enough to see differs from run to run.
+            name = f"evaluate-{Path(call.checkpoint_path).name}"
         metrics = self._engine.evaluate(estimator, self.prepare(estimator, self._in_own_folder(call), name))
         self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
         return metrics
