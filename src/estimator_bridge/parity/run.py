@@ -126,8 +126,8 @@ def compare(
         orders, seconds = {}, {}
         for side in (REFERENCE, *SIDES) if reference else SIDES:
             python = reference if side == REFERENCE else ""
-            own = {"steps": steps, "recorded": recorded, "python": python, "cluster": cluster}
-            orders[side] = Order(side, folder, script, replaying, replicas, **own)
+            order = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
+            orders[side] = dataclasses.replace(order, cluster=cluster)
             seconds[side] = run_side(orders[side], watch)
             for event in orders[side].traces(side)[0].events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]

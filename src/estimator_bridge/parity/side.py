@@ -28,6 +28,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine
 from estimator_bridge.runtime.log_output import log_to_stderr
+from estimator_bridge.runtime.patching import wrap
 from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
@@ -165,6 +166,10 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     side = Path(order.folder) / order.side
     moved = model_dirs.redirect(side, Path(order.folder) / "start", is_shared=order.cluster is not None)
     limit = StepLimit(order.steps)
+    if order.side != "legacy":
+        from estimator_bridge.modern.training import train as training
+
+        wrap(training, common_seed=lambda *_: None)  # workers have one seed already, and both sides the same
     if order.seed is not None:
         return _free_engine(order, trace, limit, moved)
     if order.plan is not None:

@@ -43,7 +43,7 @@ def judge_tasks(
             metrics += pair_metrics(old, new)
             unequal = list(_evaluator(old, new, result.thresholds))
             findings += unequal
-            verdicts += ["different"] if unequal else []
+            verdicts += ["different"] if unequal and result.verdict == "equal" else []  # else what it evaluated differs
     return dataclasses.replace(
         result,
         verdict=min(verdicts, key=_WORST_FIRST.index),
