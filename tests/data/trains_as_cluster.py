@@ -1,7 +1,8 @@
 """A TensorFlow 1 script for a cluster, which the comparison of paths tests: ``trains_as_cluster.py MODEL_DIR MAX_STEPS [OPTION ...]``.
 
 A linear model of noisy rows. Without an option its workers train asynchronously on parameter servers, each on batches of its own shuffle.
-Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredStrategy; ``fails``: worker 0 raises an error in its input_fn; ``hangs``: its input_fn does not return.
+Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredStrategy; ``fails``: workers raise an error in their input_fn;
+``hangs``: it does not return; ``faster-on-the-modern-path``: a fault that a comparison has to find.
 """
 
 import sys
@@ -39,7 +40,8 @@ def model_fn(features, labels, mode):
         error = tf.metrics.mean_absolute_error(labels, predictions)
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"error": error})
     step = tf.train.get_or_create_global_step()
-    rate = tf.train.polynomial_decay(0.1, step, int(MAX_STEPS), 0.001)
+    is_faulty = "faster-on-the-modern-path" in OPTIONS and "estimator_bridge.modern.engine" in sys.modules
+    rate = tf.train.polynomial_decay(0.101 if is_faulty else 0.1, step, int(MAX_STEPS), 0.001)
     optimizer, hooks = tf.train.GradientDescentOptimizer(rate), []
     if "in-step" in OPTIONS:
         optimizer = tf.train.SyncReplicasOptimizer(optimizer, CONFIG.num_worker_replicas, CONFIG.num_worker_replicas)

@@ -23,7 +23,6 @@ from estimator_bridge.parity.result import (
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 SIDES = ("legacy", "modern")
-UNSEEN = 0  # digest of a batch that a side trained on without looking at it: on parameter servers
 _Events = Sequence[dict[str, Any]]
 
 
@@ -114,7 +113,7 @@ def _training(
 
 def _batches(legacy: _Events, modern: _Events, sides: tuple[str, str]) -> Iterator[ParityFinding]:
     pairs = ((old["step"], old["batch"], new["batch"]) for old, new in zip(legacy, modern, strict=False))
-    different = ((step, new) for step, old, new in pairs if new not in {old, UNSEEN})
+    different = ((step, new) for step, old, new in pairs if new not in {old, None})  # None: nobody looked at the batch
     for step, batch in different:
         other = next((old["step"] for old in legacy if old["batch"] == batch), None)
         which = f"one that {sides[0]} never saw" if other is None else f"the one that {sides[0]} trained on at step {other}"

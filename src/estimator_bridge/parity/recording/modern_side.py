@@ -41,7 +41,7 @@ class ReplayingEngine(TracedEngine):
         start: Trace | None = None,
         audited: bool = True,
     ) -> None:
-        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=audited)
+        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], audited=audited)
         super().__init__(engine, trace, limit, moved)
         wrap(GraphSession, read_input=self._note_own_batches)
         self._recorded = recorded
@@ -66,8 +66,9 @@ class ReplayingEngine(TracedEngine):
 class _Recorder(Callback):
     """Records each step, and the values before and after the first."""
 
-    def __init__(self, trace: Trace, call: str, limit: StepLimit) -> None:
+    def __init__(self, trace: Trace, call: str, limit: StepLimit, audited: bool) -> None:
         self._trace = trace
+        self._audited = audited
         self._call = call
         self._limit = limit
 
@@ -85,6 +86,7 @@ class _Recorder(Callback):
         if self._next == self._first:
             self._save(self._trace.values(self._call, "first"))
         for loss, digest in zip(progress.losses, progress.digests, strict=True):
-            self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=int(digest))
+            batch = int(digest) if self._audited else None
+            self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=batch)
             self._next += 1
         return self._limit.take(len(progress.losses))
