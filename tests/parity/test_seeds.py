@@ -156,6 +156,7 @@ def test_every_outcome_is_shown(metrics: Metric, compare: Compare) -> None:
         (["--seeds", "5", "--noise"], "--noise is for a comparison step by step"),
         (["--stall-timeout", "9"], "--stall-timeout is for a cluster."),
         (["--worker", "1", "--replicas", "2"], "--replicas is for one process"),
+        (["--worker", "-1"], "expected a whole number from 0 to 1000"),
         (["--ps", "1", "--noise"], "--noise is for scripts of one process."),
         (["--seeds", "2"], "expected a whole number of 3 or more"),
     ],
@@ -185,6 +186,16 @@ def test_a_cluster_in_tf_config_is_refused_with_the_tasks_to_name(
 
     assert "Unset TF_CONFIG, and add --worker 2 --ps 1." in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_rewrite_and_a_cluster_are_compared_by_final_metrics_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("old.py", "new.py"):
+        (tmp_path / name).touch()
+    out = ["--out", str(tmp_path / "report")]
+
+    assert main.main(["compare", *out, "--worker", "1", str(tmp_path / "old.py"), str(tmp_path / "new.py")]) == 2
+
+    assert "Add --seeds 5." in capsys.readouterr().err
 
 
 def test_only_the_old_script_of_a_rewrite_runs_as_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,6 +271,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return _execute_exports(arguments)
     script, plan = _plan(script_of(arguments), arguments)
     cluster = _cluster_plan(arguments)
+    if plan and cluster and arguments.seeds is None:
+        raise BridgeError("A rewrite is compared with a cluster by final metrics only.", fix="Add --seeds 5.")
     _check_together(script, arguments, cluster)
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:

@@ -100,28 +100,16 @@ def test_a_cluster_that_stands_still_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_task_outlives_a_comparison_that_is_killed(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "estimator_bridge",
-        "compare",
-        "--worker",
-        "1",
-        "--ps",
-        "1",
-        SCRIPT,
-        tmp_path / "model",
-        "9",
-    ]
-    process = subprocess.Popen([*command, "in-step", "hangs"], cwd=tmp_path)
+    options = (*PARAMETER_SERVER, SCRIPT, tmp_path / "model", 9, "in-step", "hangs")
+    process = subprocess.Popen([sys.executable, "-m", "estimator_bridge", "compare", *map(str, options)], cwd=tmp_path)
     below: dict[int, psutil.Process] = {}
 
     def is_waiting() -> bool:
         below.update({one.pid: one for one in psutil.Process(process.pid).children(recursive=True)})
-        return (tmp_path / "model").exists() and len(below) >= 8  # launcher, fork server, and four tasks with their guards
+        return (tmp_path / "model").exists() and len(below) >= 10  # launcher, fork server, and four tasks with their guards
 
     try:
-        _until(is_waiting, seconds=90)
+        _until(is_waiting, seconds=200)
     finally:
         process.kill()
         process.wait(timeout=10)

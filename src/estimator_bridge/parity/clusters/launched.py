@@ -14,8 +14,11 @@ from estimator_bridge.launcher.processes.task import State, Task
 from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.recording.trace import Trace
 
-_FIRST_STEP = 10  # factor for the time until all servers answer, as the launcher has for the first step
+_WITHOUT_STEPS = (
+    10  # factor for the time until all servers answer, and after the training; the launcher has it for the first step
+)
 _GRACE_SECONDS = 5.0
+_OPTIONS_OF_LAUNCH = ("--ready-timeout", "--finish-timeout")  # in messages; here they come from --stall-timeout
 _LINES_SHOWN = 15  # of a task's output, when it failed
 
 
@@ -35,7 +38,8 @@ def run_tasks(
     Returns:
         The error of the first task that failed, or why the cluster was ended; None if all went well.
     """
-    limits = Timeouts(ready=_FIRST_STEP * plan.stall, grace=_GRACE_SECONDS, stall=plan.stall, restarts=0, may_idle=False)
+    long = _WITHOUT_STEPS * plan.stall
+    limits = Timeouts(ready=long, finish=long, grace=_GRACE_SECONDS, stall=plan.stall, restarts=0, may_idle=False)
     result = launch(
         local_layouts(plan.counts), arguments, logs, limits, sys.stdout, preload="estimator_bridge.script.preloaded"
     )
@@ -48,7 +52,10 @@ def _find_failure(result: LaunchResult, trace_of: Callable[[TaskId], Trace]) -> 
         return _describe(min(failed, key=lambda task: (task.ended_at, task.name)), trace_of)
     if result.outcome.code and result.outcome.problem is None:
         return BridgeError("The cluster was asked to end.")
-    return result.outcome.problem
+    problem = str(result.outcome.problem or "")
+    for option in _OPTIONS_OF_LAUNCH:
+        problem = problem.replace(option, "--stall-timeout")
+    return BridgeError(problem) if problem else None
 
 
 def _describe(task: Task, trace_of: Callable[[TaskId], Trace]) -> BridgeError:
