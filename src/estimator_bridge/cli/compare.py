@@ -31,6 +31,7 @@ _EPILOG = """examples:
   estimator-bridge compare --replicas 2 --format json train.py
   estimator-bridge compare --reference-python old/bin/python train.py
   estimator-bridge compare --seeds 5 --margin 0.02 train.py
+  estimator-bridge compare --worker 2 train.py
   estimator-bridge compare --seeds 5 --worker 2 --ps 1 train.py
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:

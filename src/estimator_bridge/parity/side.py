@@ -10,6 +10,7 @@ import gc
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -89,6 +90,7 @@ def main(text: str) -> int:
         return _launch(order, order.cluster, text)
     if order.cluster:
         order = order.of_task(task_of_this_process())  # its guard ends it with its launcher
+        shutil.rmtree(order.trace(order.side).folder, ignore_errors=True)  # of a start with ports that were taken
     else:
         _end_with_parent(lambda: os._exit(1))
     trace = order.trace(order.side)
