@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,6 +14,7 @@ from rich.console import Console
 from estimator_bridge.cli import main
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import seeds as seeds_module
+from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.recording.randomness import SEED
 from estimator_bridge.parity.report.junit import render_junit
 from estimator_bridge.parity.report.markdown import render_markdown
@@ -152,6 +154,10 @@ def test_every_outcome_is_shown(metrics: Metric, compare: Compare) -> None:
         (["--margin", "0.1"], "--margin is for --seeds."),
         (["--seeds", "5", "--steps", "3"], "--steps is for a comparison step by step"),
         (["--seeds", "5", "--noise"], "--noise is for a comparison step by step"),
+        (["--stall-timeout", "9"], "--stall-timeout is for a cluster."),
+        (["--worker", "1", "--replicas", "2"], "--replicas is for one process"),
+        (["--worker", "-1"], "expected a whole number from 0 to 1000"),
+        (["--ps", "1", "--noise"], "--noise is for scripts of one process."),
         (["--seeds", "2"], "expected a whole number of 3 or more"),
     ],
 )
@@ -167,6 +173,53 @@ def test_options_that_mean_nothing_together_are_refused(
     assert code == 2
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_cluster_in_tf_config_is_refused_with_the_tasks_to_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").touch()
+    cluster = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}}))
+
+    assert main.main(["compare", "--out", str(tmp_path / "report"), str(tmp_path / "train.py")]) == 2
+
+    assert "Unset TF_CONFIG, and add --worker 2 --ps 1." in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_a_rewrite_and_a_cluster_are_compared_by_final_metrics_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("old.py", "new.py"):
+        (tmp_path / name).touch()
+    out = ["--out", str(tmp_path / "report")]
+
+    assert main.main(["compare", *out, "--worker", "1", str(tmp_path / "old.py"), str(tmp_path / "new.py")]) == 2
+
+    assert "Add --seeds 5." in capsys.readouterr().err
+
+
+def test_only_the_old_script_of_a_rewrite_runs_as_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ClusterPlan({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1})
+    ran: list[tuple[str, ClusterPlan | None]] = []
+
+    def run_side(order: Order, watch: object) -> float:
+        ran.append((order.side, order.cluster))
+        chief, *_, evaluator, _ = order.traces(order.side) if order.cluster else [order.trace(order.side)] * 3
+        for trace, step, loss in ((evaluator, 9, 0.3 + (order.seed or 0) % 10 / 1000), (chief, 4, 0.7)):
+            trace.make()
+            if order.cluster or step == 9:
+                trace.write("evaluated", call="evaluate-0", name="", metrics={"loss": loss, "global_step": step})
+        return 2.0
+
+    monkeypatch.setattr(seeds_module, "run_side", run_side)
+    for name in ("old.py", "new.py"):
+        (tmp_path / name).touch()
+    rewrite = RewritePlan(Script(str(tmp_path / "new.py")))
+    result = compare_seeds(Script(str(tmp_path / "old.py")), rewrite, seeds=3, cluster=plan)
+
+    assert ran == [("legacy", plan), ("new", None)] * 3
+    assert result.verdict == "equivalent", "of the tasks' evaluations, that of the last step counts"
+    assert result.notes[-1] == "The old script ran as a cluster on this machine: 1 chief, 1 worker, 1 ps, 1 evaluator."
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
+    from estimator_bridge.parity.clusters.plan import ClusterPlan
     from estimator_bridge.parity.report.write import Summaries
     from estimator_bridge.parity.rewrite.plan import RewritePlan
     from estimator_bridge.parity.run import Recordings
@@ -31,6 +32,8 @@ _EPILOG = """examples:
   estimator-bridge compare --reference-python old/bin/python train.py
   estimator-bridge compare --seeds 5 --margin 0.02 train.py
   estimator-bridge compare --resume recordings train.py
+  estimator-bridge compare --worker 2 train.py
+  estimator-bridge compare --seeds 5 --worker 2 --ps 1 train.py
   estimator-bridge compare --junit parity.xml --markdown parity.md train.py
   a script and its rewrite in tf_keras; both get the arguments, or the new one those of --new-args:
     estimator-bridge compare train.py keras_train.py --train_steps=500
@@ -43,6 +46,9 @@ exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could 
 With --seeds: 0 equivalent, 1 not equivalent, 2 not decided.
 The script's model_dir is only read: both paths write to a temporary folder.
 """
+_TASKS = {"worker": 0, "ps": 0, "evaluator": 1}
+"""Jobs beside the chief, and their number in a cluster unless it is given."""
+_MOST = {"worker": 1000, "ps": 1000, "evaluator": 1}
 
 
 def add_parser(verbs: Any) -> None:
@@ -103,10 +109,55 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
+    _add_cluster(parser)
     _add_rewrite(parser)
     _add_exports(parser)
     add_script(parser)
     parser.set_defaults(execute=execute)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "a cluster", "with --worker or --ps, each path runs as a cluster on this machine: one chief, and the tasks named here"
+    )
+    for job, default in _TASKS.items():
+        task = number(int, f"a whole number from 0 to {_MOST[job]}", 0, _MOST[job])
+        group.add_argument(f"--{job}", type=task, metavar="N", help=f"number of {job} tasks (default: {default})")
+    stall = "seconds without a step until a cluster is ended; ten times as long for what has no steps (default: 120)"
+    group.add_argument(
+        "--stall-timeout", type=number(float, "a number of seconds above 0", 1e-3), metavar="SECONDS", help=stall
+    )
+
+
+def _cluster_plan(arguments: argparse.Namespace) -> ClusterPlan | None:
+    """Returns the cluster that the command line describes, if any.
+
+    Raises:
+        BridgeError: An option describes a cluster, but no other task than a chief; or TF_CONFIG has a cluster.
+    """
+    from estimator_bridge.cluster.tasks import TaskContext
+
+    counts = {job: getattr(arguments, job) for job in _TASKS}
+    context = TaskContext.of_this_process()
+    jobs = (context.value.get("cluster") or {}) if context else {}
+    if jobs:
+        wanted = [f"--{job} {len(jobs[job])}" for job in _TASKS if jobs.get(job)]
+        raise BridgeError(
+            "TF_CONFIG is set: this process is one task of a cluster, and compare starts all of them.",
+            expected="no TF_CONFIG",
+            received=", ".join(f"{len(tasks)} {job}" for job, tasks in jobs.items()),
+            fix=f"Unset TF_CONFIG{', and add ' if wanted else ''}{' '.join(wanted)}.",
+        )
+    if counts["worker"] or counts["ps"]:
+        from estimator_bridge.parity.clusters.plan import ClusterPlan
+
+        own = {job: default if counts[job] is None else counts[job] for job, default in _TASKS.items()}
+        stall = {} if arguments.stall_timeout is None else {"stall": arguments.stall_timeout}
+        return ClusterPlan({"chief": 1, **own}, **stall)
+    named = [f"--{name}" for name, value in (*counts.items(), ("stall-timeout", arguments.stall_timeout)) if value is not None]
+    if named:
+        raise BridgeError(f"{named[0]} is for a cluster.", expected="--worker N or --ps N", fix=f"Leave out {named[0]}.")
+    return None
 
 
 def _add_rewrite(parser: argparse.ArgumentParser) -> None:
@@ -226,10 +277,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.requests is not None:
         return _execute_exports(arguments)
     script, plan = _plan(script_of(arguments), arguments)
-    _check_together(script, arguments)
+    cluster = _cluster_plan(arguments)
+    if plan and cluster and arguments.seeds is None:
+        raise BridgeError("A rewrite is compared with a cluster by final metrics only.", fix="Add --seeds 5.")
+    _check_together(script, arguments, cluster)
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:
-        result = _compare(script, plan, arguments)
+        result = _compare(script, plan, cluster, arguments)
     except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
         _report_failure(_without_result(script, arguments, _reason(error)), arguments)
         raise
@@ -237,8 +291,13 @@ def execute(arguments: argparse.Namespace) -> int:
     return result.exit_code
 
 
-def _check_together(script: Script, arguments: argparse.Namespace) -> None:
+def _check_together(script: Script, arguments: argparse.Namespace, cluster: ClusterPlan | None) -> None:
     """Refuses options that mean nothing together."""
+    if cluster and arguments.replicas != 1:
+        raise BridgeError("--replicas is for one process, and --worker for several.", fix="Leave out --replicas.")
+    of_one = [flag for flag in ("--noise", "--reference-python") if getattr(arguments, flag[2:].replace("-", "_"))]
+    if cluster and of_one:
+        raise BridgeError(f"{of_one[0]} is for scripts of one process.", fix=f"Leave out {of_one[0]}.")
     chosen = (
         *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
         ("--reference-python", arguments.reference_python),
@@ -258,7 +317,9 @@ def _check_together(script: Script, arguments: argparse.Namespace) -> None:
         raise BridgeError("--margin is for --seeds.", fix="Add --seeds S, or give thresholds by --rel-diff and --abs-diff.")
 
 
-def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Namespace) -> ParityResult:
+def _compare(
+    script: Script, plan: RewritePlan | None, cluster: ClusterPlan | None, arguments: argparse.Namespace
+) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.report.write import write_report
     from estimator_bridge.parity.run import AGAIN, REFERENCE, Recordings, compare, compare_rewrite
@@ -269,7 +330,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep, arguments.resume)
     if arguments.seeds is not None:
-        result = _compare_seeds(script, plan, arguments, recordings)
+        result = _compare_seeds(script, plan, cluster, arguments, recordings)
         write_report(result, arguments.out, _summaries(arguments))
         return result
     sides = (
@@ -288,6 +349,7 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
                 replaying=not arguments.free_run,
                 replicas=arguments.replicas,
                 reference=arguments.reference_python,
+                cluster=cluster,
                 **common,
             )
     write_report(result, arguments.out, _summaries(arguments))
@@ -295,7 +357,11 @@ def _compare(script: Script, plan: RewritePlan | None, arguments: argparse.Names
 
 
 def _compare_seeds(
-    script: Script, plan: RewritePlan | None, arguments: argparse.Namespace, recordings: Recordings
+    script: Script,
+    plan: RewritePlan | None,
+    cluster: ClusterPlan | None,
+    arguments: argparse.Namespace,
+    recordings: Recordings,
 ) -> ParityResult:
     from estimator_bridge.parity.progress import progress_display
     from estimator_bridge.parity.seeds import MARGIN, compare_seeds
@@ -307,6 +373,7 @@ def _compare_seeds(
             seeds=arguments.seeds,
             margin=MARGIN if arguments.margin is None else arguments.margin,
             replicas=arguments.replicas,
+            cluster=cluster,
             recordings=recordings,
             watch=watch,
         )

@@ -50,6 +50,8 @@ class Timeouts:
         stall: Time from the last step of any task until it counts as a stall; 0 skips the check.
         restarts: Number of restarts of a task after failures.
         lost: Time from the last heartbeat of another machine's launcher until its task counts as lost for good.
+        may_idle: True if what has no steps (an evaluation, an export, a training that reports none) may last for as long as it likes;
+            False for ten times ``stall`` at most.
     """
 
     ready: float = 120.0
@@ -58,3 +60,4 @@ class Timeouts:
     stall: float = 120.0
     restarts: int = 3
     lost: float = 45.0
+    may_idle: bool = True

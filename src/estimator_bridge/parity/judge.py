@@ -112,7 +112,8 @@ def _training(
 
 
 def _batches(legacy: _Events, modern: _Events, sides: tuple[str, str]) -> Iterator[ParityFinding]:
-    different = ((old["step"], new["batch"]) for old, new in zip(legacy, modern, strict=False) if old["batch"] != new["batch"])
+    pairs = ((old["step"], old["batch"], new["batch"]) for old, new in zip(legacy, modern, strict=False))
+    different = ((step, new) for step, old, new in pairs if new not in {old, None})  # None: nobody looked at the batch
     for step, batch in different:
         other = next((old["step"] for old in legacy if old["batch"] == batch), None)
         which = f"one that {sides[0]} never saw" if other is None else f"the one that {sides[0]} trained on at step {other}"
@@ -248,7 +249,7 @@ def _notes(
     name = recorded.folder.name
     yield f"Both sides start from the {name} side's initial values and seed random operations by their name."
     if replaying:
-        size = decimal(sum(file.stat().st_size for file in recorded.folder.glob("batches/*")))
+        size = decimal(sum(file.stat().st_size for file in recorded.folder.glob("**/batches/*")))
         yield f"The modern side trains and evaluates on the batches that the {name} side recorded ({size})."
     for event in legacy.events("limited"):
         yield f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training."

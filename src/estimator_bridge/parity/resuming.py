@@ -85,7 +85,7 @@ def remember(order: Order, versions: dict[str, str], seconds: float) -> None:
         versions: Versions of the packages that decide what a side does.
         seconds: Seconds that the side took.
     """
-    imported = [file for event in order.trace(order.side).events("imported") for file in event["files"]]
+    imported = [file for trace in order.traces(order.side) for event in trace.events("imported") for file in event["files"]]
     files = {file: _digest(Path(file)) for file in (*_scripts(order), *imported)}
     ended = {"asked": _asked(order), "versions": versions, "files": files, "seconds": seconds}
     part = _mark(order).with_suffix(".part")

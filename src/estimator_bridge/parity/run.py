@@ -22,6 +22,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
@@ -38,6 +39,7 @@ Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
 _POLL_SECONDS = 0.1
+_LAUNCHER_SECONDS = 30.0  # for a launcher to end its tasks
 _START_UP = re.compile(r"[IWE]\d{4} |WARNING: All log messages|To enable the following instructions")  # of TensorFlow's C++
 _LINES_SHOWN = 15  # of a side's output, when it failed
 
@@ -90,6 +92,7 @@ def compare(
     *,
     replaying: bool = True,
     replicas: int = 1,
+    cluster: ClusterPlan | None = None,
     thresholds: Thresholds | None = None,
     steps: int | None = None,
     recordings: Recordings | None = None,
@@ -103,6 +106,7 @@ def compare(
         script: Unmodified TensorFlow 1 script.
         replaying: True to give the modern side the legacy side's batches; False to run the script's input on each side.
         replicas: Number of replicas of the modern side, which share each batch.
+        cluster: Cluster as which each side runs; its tasks must train in step.
         thresholds: Largest differences that count as equal.
         steps: Number of training steps after which each side ends the script; None to run it to its end.
         recordings: Folder in which both sides record; by default a temporary one.
@@ -129,12 +133,14 @@ def compare(
         orders, seconds = {}, {}
         for side in (REFERENCE, *SIDES) if reference else SIDES:
             python = reference if side == REFERENCE else ""
-            orders[side] = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
+            order = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
+            orders[side] = dataclasses.replace(order, cluster=cluster)
             seconds[side] = run_side(orders[side], watch)
-            for event in orders[side].trace(side).events("limited"):  # by --steps, or by Ctrl-C
+            for event in orders[side].traces(side)[0].events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
         if noise:
             orders[AGAIN] = _run_again(dataclasses.replace(orders["modern"], steps=steps), seconds, watch)
+        from estimator_bridge.parity.clusters.judging import judge_tasks
         from estimator_bridge.parity.judge import judge
 
         traces = {side: order.trace(side) for side, order in orders.items()}
@@ -146,7 +152,10 @@ def compare(
             thresholds=thresholds or Thresholds(),
             recorded=traces[recorded],
         )
-        result = judged(traces["legacy"], traces["modern"])
+        if cluster:
+            result = judge_tasks(cluster, judged, *(order.traces(side) for side, order in orders.items()))
+        else:
+            result = judged(traces["legacy"], traces["modern"])
         if noise:
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
         if reference:
@@ -244,12 +253,12 @@ def run_side(order: Order, watch: Watch) -> float:
         BridgeError: The side cannot run its script to its end.
     """
     if (ended := seconds_of_ended(order, environment())) is not None:
-        order.trace(order.side).follow(0, functools.partial(watch, order.side))
+        order.traces(order.side)[0].follow(0, functools.partial(watch, order.side))
         return ended
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
-    trace = order.trace(order.side)
-    is_recording = order.side == "legacy" == order.recorded and order.seed is None
+    trace = order.traces(order.side)[0]
+    is_recording = order.side == "legacy" == order.recorded and order.seed is None and not order.cluster
     with log.open("wb") as output:
         process = subprocess.Popen(
             side_command(order),
@@ -269,14 +278,23 @@ def run_side(order: Order, watch: Watch) -> float:
         finally:
             if is_recording:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            process.kill()
-            process.wait()
+            _end(process, gently=order.cluster is not None)
             if order.script.verbose:
                 sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
-        raise _failure(order, trace, log, process.returncode)
+        raise _failure(order, order.trace(order.side), log, process.returncode)
     remember(order, environment(), seconds := time.monotonic() - started)
     return seconds
+
+
+def _end(process: subprocess.Popen[bytes], *, gently: bool) -> None:
+    """Ends a process, if it still runs; a launcher, which has tasks to end and a folder to remove, is asked first."""
+    if gently:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LAUNCHER_SECONDS)
+    process.kill()
+    process.wait()
 
 
 def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.equivalence import CONFIDENCE, judge_metric
 from estimator_bridge.parity.recording.randomness import SEED
 from estimator_bridge.parity.recording.trace import Trace
@@ -29,6 +31,7 @@ def compare_seeds(
     seeds: int,
     margin: float = MARGIN,
     replicas: int = 1,
+    cluster: ClusterPlan | None = None,
     recordings: Recordings | None = None,
     watch: Watch = lambda side, event: None,
 ) -> ParityResult:
@@ -40,6 +43,7 @@ def compare_seeds(
         seeds: Number of seeds, 3 or more.
         margin: Largest difference of the means that counts as equivalent, as a share of the legacy side's mean.
         replicas: Number of replicas of the modern side.
+        cluster: Cluster as which each side of the script runs, also under asynchronous updates; a rewrite runs in one process.
         recordings: Folder in which both sides record; by default a temporary one.
         watch: Function of (side, event) that shows progress.
 
@@ -60,22 +64,31 @@ def compare_seeds(
             for side in sides:
                 place = Path(folder) / f"seed-{number}"
                 place.mkdir(exist_ok=True)
-                order = Order(side, str(place), script, False, replicas, plan if side == "new" else None, seed=SEED + number)
+                order = Order(side, str(place), script, False, replicas, seed=SEED + number, cluster=cluster)
+                if side == "new":
+                    order = dataclasses.replace(order, plan=plan, cluster=None)
                 seconds[side] += run_side(order, watch)
-                runs[side].append(final_metrics(order.trace(side), side, is_last=plan is not None))
+                runs[side].append(final_metrics(_evaluations(order.traces(side)), side, is_last=plan is not None))
             if number == 1:
                 _say(f"--seeds trains with {seeds - 1} more seeds, which may take {sum(seconds.values()) * (seeds - 1):.0f} s")
     result = judge_seeds(
         *runs.values(), margin=margin, command=(str(script), *script.args), new_side="new" if plan else "modern"
     )
-    return dataclasses.replace(result, seconds=seconds, environment=environment())
+    where = [f"{'The old script' if plan else 'Each side'} ran as a cluster on this machine: {cluster}."] if cluster else []
+    return dataclasses.replace(result, seconds=seconds, environment=environment(), notes=(*result.notes, *where))
 
 
-def final_metrics(trace: Trace, side: str, *, is_last: bool) -> Metrics:
+def _evaluations(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+    """Returns the evaluations of a run in their order; those of several tasks in the order of their global steps."""
+    events = [event for trace in traces for event in trace.events("evaluated")]
+    return sorted(events, key=lambda event: event["metrics"]["global_step"]) if len(traces) > 1 else events
+
+
+def final_metrics(evaluations: Iterable[dict[str, Any]], side: str, *, is_last: bool) -> Metrics:
     """Returns the last value of each metric.
 
     Args:
-        trace: Trace of a run.
+        evaluations: Events of a run's evaluations.
         side: Name of the side, for the message.
         is_last: True for the metrics of the last evaluation alone, whatever its name; a rewrite's evaluations have no names.
 
@@ -83,7 +96,7 @@ def final_metrics(trace: Trace, side: str, *, is_last: bool) -> Metrics:
         BridgeError: The script evaluated nothing.
     """
     found: dict[tuple[str, str], float] = {}
-    for event in trace.events("evaluated"):
+    for event in evaluations:
         if is_last:
             found.clear()
         found |= {(event["name"] * (not is_last), metric): value for metric, value in event["metrics"].items()}

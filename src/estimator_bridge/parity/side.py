@@ -10,6 +10,7 @@ import gc
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -19,12 +20,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.cluster.rendezvous import Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.clusters.plan import ClusterPlan, task_of_this_process
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine
 from estimator_bridge.runtime.log_output import log_to_stderr
+from estimator_bridge.runtime.patching import wrap
 from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
@@ -41,6 +46,8 @@ class Order:
         recorded: Name of the side whose recording the other ones get.
         python: Interpreter of the reference, which runs nothing of this package; empty for the other sides.
         seed: Seed of a side that trains freely; None for a side that records or is given a recording.
+        cluster: Cluster as which the side runs; None for one process.
+        task: Task of the cluster that this process is, as in names of files; empty outside of it.
     """
 
     side: str
@@ -53,10 +60,20 @@ class Order:
     seed: int | None = None
     recorded: str = "legacy"
     python: str = ""
+    cluster: ClusterPlan | None = None
+    task: str = ""
 
     def trace(self, side: str) -> Trace:
-        """Returns a side's trace."""
-        return Trace(Path(self.folder) / side)
+        """Returns a side's trace, or that of this task on the side."""
+        return Trace(Path(self.folder) / side / self.task)
+
+    def of_task(self, task: TaskId) -> Order:
+        """Returns the order for a task of the cluster."""
+        return dataclasses.replace(self, task=task.file_stem)
+
+    def traces(self, side: str) -> list[Trace]:
+        """Returns the traces of a side: one for each task of a cluster, the task that leads first."""
+        return [self.of_task(task).trace(side) for task in self.cluster.tasks] if self.cluster else [self.trace(side)]
 
 
 def main(text: str) -> int:
@@ -68,11 +85,16 @@ def main(text: str) -> int:
     Returns:
         The script's exit code; 2 after a refusal, which is in the trace.
     """
-    fields = json.loads(text)
-    order = Order(**{**fields, "script": Script(**fields["script"]), "plan": read_plan(fields["plan"])})
+    order = _read_order(text)
+    if order.cluster and not Rendezvous.of_this_process():
+        return _launch(order, order.cluster, text)
+    if order.cluster:
+        order = order.of_task(task_of_this_process())  # its guard ends it with its launcher
+        shutil.rmtree(order.trace(order.side).folder, ignore_errors=True)  # of a start with ports that were taken
+    else:
+        _end_with_parent(lambda: os._exit(1))
     trace = order.trace(order.side)
     trace.make()
-    _end_with_parent()
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
     with log_to_stderr():
         try:
@@ -83,7 +105,38 @@ def main(text: str) -> int:
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
             trace.write("failed", message=str(error))
+            sys.stderr.write(f"{error}\n")  # for the log, in which a launcher looks for a port that was taken
             return 2
+
+
+def _read_order(text: str) -> Order:
+    fields = json.loads(text)
+    cluster = fields["cluster"] and ClusterPlan(**fields["cluster"])
+    plan = read_plan(fields["plan"])
+    return Order(**{**fields, "script": Script(**fields["script"]), "plan": plan, "cluster": cluster})
+
+
+def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
+    """Runs a side as a cluster, each task of which is this module again."""
+    from estimator_bridge.parity.clusters.launched import run_tasks
+    from estimator_bridge.parity.recording.model_dirs import remove_created
+
+    trace = order.trace(order.side)
+    trace.make()
+    _end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))  # the launcher ends its tasks and removes its folder
+    try:
+        failure = run_tasks(
+            cluster,
+            ["-m", "estimator_bridge.parity.side", text],
+            trace.folder / "logs",
+            lambda task: order.of_task(task).trace(order.side),
+        )
+    except BridgeError as error:
+        failure = error
+    remove_created(trace.folder)
+    if failure:
+        trace.write("failed", message=str(failure))
+    return 2 if failure else 0
 
 
 def read_plan(fields: dict[str, Any] | None) -> RewritePlan | None:
@@ -111,9 +164,15 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
     from estimator_bridge.parity.recording import model_dirs, randomness
 
-    randomness.equalise(randomness.SEED if order.seed is None else order.seed)
-    moved = model_dirs.redirect(trace.folder, Path(order.folder) / "start")
+    seed = randomness.SEED if order.seed is None else order.seed
+    randomness.equalise(order.cluster.seed_of(task_of_this_process(), seed) if order.cluster else seed)
+    side = Path(order.folder) / order.side
+    moved = model_dirs.redirect(side, Path(order.folder) / "start", is_shared=order.cluster is not None)
     limit = StepLimit(order.steps)
+    if order.side != "legacy":
+        from estimator_bridge.modern.training import train as training
+
+        wrap(training, common_seed=lambda *_: None)  # workers have one seed already, and both sides the same
     if order.seed is not None:
         return _free_engine(order, trace, limit, moved)
     if order.plan is not None:
@@ -129,7 +188,11 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
         return RecordingEngine(trace, limit, order.replaying, moved)
     from estimator_bridge.parity.recording.modern_side import ReplayingEngine
 
-    return ReplayingEngine(trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved)
+    start = order.traces(order.recorded)[0]
+    audited = not (order.cluster and order.cluster.counts.get("ps"))
+    return ReplayingEngine(
+        trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved, start=start, audited=audited
+    )
 
 
 def _free_engine(order: Order, trace: Trace, limit: StepLimit, moved: Callable[[str], str]) -> Engine:
@@ -165,15 +228,15 @@ def _record_imports(trace: Trace) -> None:
     trace.write("imported", files=sorted(own))
 
 
-def _end_with_parent() -> None:
-    """Ends this process as soon as its parent is gone, which holds the other end of stdin."""
+def _end_with_parent(end: Callable[[], object]) -> None:
+    """Calls a function that ends this process as soon as its parent is gone, which holds the other end of stdin."""
     pipe = os.dup(0)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
 
     def wait() -> None:
         os.read(pipe, 1)
-        os._exit(1)
+        end()
 
     threading.Thread(target=wait, daemon=True).start()
 

@@ -69,3 +69,22 @@ def test_a_task_that_waits_for_an_evaluation_has_not_stalled(tmp_path: Path, mon
     assert stall.find_stall() is None
     now = 601.0
     assert stall.find_stall() == 102  # since the evaluation was last noticed
+
+
+@pytest.mark.parametrize("does", ["evaluates", "ends its script"])
+def test_what_has_no_steps_is_a_stall_where_nothing_may_idle(
+    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    layout, rendezvous = local_layout({"chief": 1, "worker": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=100, may_idle=False)
+    stall = Stall(cluster, Restarter(cluster, Preflight(cluster)))
+    for task in cluster.tasks:
+        task.record_step(7)
+        rendezvous.report_step(task.name, 7, training=does == "evaluates")
+    with rendezvous.pause_steps(TaskId("chief", 0)):
+        now = 1001.0
+        assert stall.find_stall() is None
+        now = 1002.0
+        assert stall.find_stall() == 1001

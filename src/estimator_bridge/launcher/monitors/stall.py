@@ -36,7 +36,8 @@ class Stall:
         suspects, lines = self.examine()
         for line in lines:
             self._cluster.say(line)
-        if all(task.step is None for task in self._cluster.tasks):  # a training of another kind, which reports no steps
+        may_idle = self._cluster.timeouts.may_idle
+        if may_idle and all(task.step is None for task in self._cluster.tasks):  # a training that reports no steps
             return None
         group = self._restarter.find_group(suspects)
         if all(task.restarts < self._cluster.timeouts.restarts for task in group):
@@ -53,7 +54,7 @@ class Stall:
     def find_stall(self) -> float | None:
         """Returns the seconds since the last sign of progress if they are too many, else None.
 
-        An evaluation, an export, and the rest of a script after its training have no steps, and do not count.
+        An evaluation, an export, and the rest of a script after its training have no steps, and do not count if the cluster may idle.
         """
         limit = self._cluster.timeouts.stall
         trainers = [task for task in self._cluster.trainers if not task.state.has_ended]
@@ -63,13 +64,17 @@ class Stall:
         stepped = max(task.stepped_at or 0.0 for task in self._cluster.tasks)
         now = time.monotonic()
         passed = now - max(started, stepped, self._examined_at, self._paused_at)
-        if passed > _QUIET_SECONDS and any(self._cluster.rendezvous.is_paused(task) for task in self._cluster.layout.addresses):
+        may_idle = self._cluster.timeouts.may_idle
+        is_paused = passed > _QUIET_SECONDS and any(map(self._cluster.rendezvous.is_paused, self._cluster.layout.addresses))
+        if is_paused and may_idle:
             self._paused_at = now
             return None
         is_first = stepped <= started  # no step since the last start, even of a single task: the others may wait for it
         if passed <= limit * (_FIRST_STEP if is_first else 1):
             return None
-        return passed if is_first or any(self._cluster.rendezvous.is_training(task.name) for task in trainers) else None
+        if is_first or (not is_paused and any(self._cluster.rendezvous.is_training(task.name) for task in trainers)):
+            return passed
+        return None if may_idle or passed <= limit * _FIRST_STEP else passed
 
     def examine(self) -> tuple[list[Task], list[str]]:
         """Examines every process and asks every server.

@@ -28,11 +28,11 @@ def replay(path: Path, input_fn: Callable[[], Any]) -> Callable[..., Any]:
         input_fn: The script's own; it gives the structure, dtypes and static shapes of batches, and its data are not read.
 
     Returns:
-        An input_fn whose Dataset has one element a recorded batch. It takes ``params``, as TPUEstimator demands, and ignores
-        them.
+        An input_fn whose Dataset has one element a recorded batch. It takes ``params``, as TPUEstimator demands, and an
+        ``input_context``, so that no worker looks for its share of them; it ignores both.
     """
 
-    def replayed(params: Any = None) -> Any:
+    def replayed(params: Any = None, input_context: Any = None) -> Any:
         with tf.Graph().as_default():
             element = input_fn()
             if isinstance(element, tf.data.Dataset):

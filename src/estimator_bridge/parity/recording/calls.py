@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall
@@ -43,15 +44,20 @@ class TracedEngine(Engine):
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns a call as this side executes it, immediately before it does."""
 
+    def surroundings(self) -> contextlib.AbstractContextManager[None]:
+        """Returns a context manager that is active while the script runs."""
+        return self._engine.surroundings()
+
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train``."""
         import tensorflow as tf
 
+        _refuse_evaluator(estimator.config)
         self._limit.end_script()
         name = self._name("train")
         self._trace.write("train", call=name, max_steps=call.max_steps or call.steps, estimator=type(estimator).__name__)
         self._engine.train(estimator, self.prepare(estimator, call, name))
-        latest = tf.train.latest_checkpoint(estimator.model_dir)
+        latest = tf.train.latest_checkpoint(estimator.model_dir) if estimator.config.is_chief else None
         self._trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and self._keep(latest, name))
         if self._limit.is_reached:
             self._trace.write("limited", steps=self._limit.taken)
@@ -71,6 +77,9 @@ class TracedEngine(Engine):
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""
         name = self._name("evaluate")
+        if estimator.config.task_type == "evaluator" and call.checkpoint_path:
+            # Which checkpoints an evaluator is fast enough to see differs from run to run.
+            name = f"evaluate-{Path(call.checkpoint_path).name}"
         metrics = self._engine.evaluate(estimator, self.prepare(estimator, self._in_own_folder(call), name))
         self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
         return metrics
@@ -92,6 +101,16 @@ class TracedEngine(Engine):
     def _name(self, verb: str) -> str:
         self._seen[verb] += 1
         return f"{verb}-{self._seen[verb] - 1}"
+
+
+def _refuse_evaluator(config: Any) -> None:
+    if config.task_type == "evaluator":
+        raise BridgeError(
+            "The script trains in the evaluator's task, too.",
+            expected="tf.estimator.train_and_evaluate, which only evaluates there",
+            received="Estimator.train",
+            fix="Add --evaluator 0, or call train_and_evaluate.",
+        )
 
 
 def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:

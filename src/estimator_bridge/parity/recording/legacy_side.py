@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
+from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
@@ -31,6 +32,7 @@ _RACE = (
 )
 _batches: WeakKeyDictionary[Any, list[list[Any]]] = WeakKeyDictionary()  # graph -> tensors of each replica's batch
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
+_configs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> RunConfig of its training
 
 
 class RecordingEngine(TracedEngine):
@@ -50,11 +52,11 @@ class RecordingEngine(TracedEngine):
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
-        if estimator.config.cluster_spec:
+        if estimator.config.cluster_spec and not Rendezvous.of_this_process():
             raise BridgeError(
-                "The legacy side trains on several tasks, whose batches cannot be recorded yet.",
-                expected="no cluster in TF_CONFIG",
-                fix="Compare the same script in one process.",
+                "The script makes its process a task of a cluster, whose other tasks nobody has started.",
+                expected="a script that leaves TF_CONFIG to its environment",
+                fix="Let compare start all tasks: --worker N --ps M.",
             )
         return super().train(estimator, call)
 
@@ -139,6 +141,8 @@ class TrainHook(BatchHook):
         """Finds the loss, and removes races from the graph."""
         super().begin()
         graph = v1.get_default_graph()
+        config = _configs[graph]
+        check_in_step(config)
         self._loss = _specs[graph].loss
         self._step = v1.train.get_global_step()
         self._steps = 0
@@ -147,7 +151,7 @@ class TrainHook(BatchHook):
         self._trace.write(
             "random",
             call=self._call,
-            replicas=len(self._batches),
+            replicas=len(self._batches) * max(1, config.num_worker_replicas),
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
@@ -190,6 +194,24 @@ class TrainHook(BatchHook):
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
 
 
+def check_in_step(config: Any) -> None:
+    """Refuses to record tasks that do not train in step.
+
+    Args:
+        config: RunConfig of a training that begins.
+
+    Raises:
+        BridgeError: The tasks' updates come in an order that differs from run to run.
+    """
+    rendezvous = Rendezvous.of_this_process()
+    if rendezvous and config.num_worker_replicas > 1 and rendezvous.recovery() not in {Recovery.GANG, Recovery.REPLICA}:
+        raise BridgeError(
+            "The tasks train asynchronously, so no two runs of this script have the same steps.",
+            expected="SyncReplicasOptimizer with a gradient of each task, or MultiWorkerMirroredStrategy",
+            fix="Compare the final metrics: add --seeds 5.",
+        )
+
+
 def spec_of(graph: Any) -> Any:
     """Returns the EstimatorSpec of a training graph."""
     return _specs[graph]
@@ -208,18 +230,19 @@ def _remember_batches_and_specs() -> None:
         batch = original(result)
         strategy = tf.distribute.get_strategy()
 
+        own = max((len(strategy.experimental_local_results(leaf)) for leaf in tf.nest.flatten(batch)), default=1)
+
         def of_replica(number: int, leaf: Any) -> Any:
             values = strategy.experimental_local_results(leaf)
             return values[number] if len(values) > 1 else values[0]  # one for all replicas, such as no labels
 
         _batches[v1.get_default_graph()] = [
-            leaves(tf.nest.map_structure(functools.partial(of_replica, number), batch))
-            for number in range(strategy.num_replicas_in_sync)
+            leaves(tf.nest.map_structure(functools.partial(of_replica, number), batch)) for number in range(own)
         ]
         return batch
 
     def train(original: Any, estimator: Any, spec: Any, *args: Any) -> Any:
-        _specs[v1.get_default_graph()] = spec
+        _specs[v1.get_default_graph()], _configs[v1.get_default_graph()] = spec, estimator.config
         return original(estimator, spec, *args)
 
     wrap(util, parse_input_fn_result=parse, parse_iterator_result=parse_of_replicas)

@@ -6,12 +6,14 @@ import glob
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from estimator_bridge.runtime.patching import wrap
 
+_CREATED = "created"  # file in a side's folder that names the folders which the side created outside of it
+_DIGITS = 12  # of a hash in a folder's name
 _HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
 _READING = (
     "BufferedInputStream",
@@ -26,7 +28,7 @@ _READING = (
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
 
-def redirect(folder: Path, start: Path) -> Callable[[str], str]:
+def redirect(folder: Path, start: Path, is_shared: bool = False) -> Callable[[str], str]:
     """Makes Estimators keep checkpoints and exports under ``folder`` until the process ends.
 
     Estimators that share a model_dir still share one, and so do TensorFlow's hooks, ``tf.train.latest_checkpoint`` and ``tf.gfile`` if
@@ -36,6 +38,8 @@ def redirect(folder: Path, start: Path) -> Callable[[str], str]:
     Args:
         folder: Folder of the side; gets ``model-0``, ``model-1`` and so on, and ``exports``.
         start: Folder where the first side keeps that checkpoint for the second one, in case the script overwrites its own.
+        is_shared: True if the tasks of a cluster share the folder, and may make their Estimators in another order: the names in it
+            then come from those of the model_dirs.
 
     Returns:
         Function of a path that returns the path in the side's folder for it, or any other path as it is.
@@ -43,7 +47,7 @@ def redirect(folder: Path, start: Path) -> Callable[[str], str]:
     from tensorflow_estimator.python.estimator import estimator as estimator_lib
     from tensorflow_estimator.python.estimator import run_config
 
-    folders = _Folders(folder, start)
+    folders = _Folders(folder, start, is_shared)
 
     def overwrite(original: Callable[..., Any], config: Any, model_dir: Any) -> Any:
         made = original(config, model_dir)
@@ -58,29 +62,46 @@ def redirect(folder: Path, start: Path) -> Callable[[str], str]:
     wrap(estimator_lib, maybe_overwrite_model_dir_and_session_config=overwrite)
     wrap(estimator_lib.Estimator, _export_all_saved_models=export_inside)  # what every kind of export comes to
     _redirect_names(folders.moved)
+    if not is_shared:  # else other tasks may still write to the script's folders
+        atexit.register(remove_created, folder)
     return folders.moved
 
 
 class _Folders:
     """The folders in place of the script's model_dirs."""
 
-    def __init__(self, folder: Path, start: Path) -> None:
+    def __init__(self, folder: Path, start: Path, is_shared: bool) -> None:
         self._folder = folder
         self._start = start
+        self._is_shared = is_shared
         self._instead: dict[str, Path] = {}
 
     def instead_of(self, model_dir: str) -> Path:
         """Returns the side's folder for a model_dir, created with the checkpoint that was there before the first side ran."""
         asked = os.path.realpath(model_dir)
         if asked not in self._instead:
-            before = self._start / hashlib.sha256(asked.encode()).hexdigest()
-            if not before.exists():
-                _copy_latest(model_dir, before)
-            own = self._folder / f"model-{len(self._instead)}"
-            _copy_latest(str(before), own)
+            name = hashlib.sha256(asked.encode()).hexdigest()
+            before = self._start / name
+            own = self._folder / f"model-{name[:_DIGITS] if self._is_shared else len(self._instead)}"
+            with one_task(self._folder):
+                if not before.exists():
+                    _copy_latest(model_dir, before)
+                if not (self._is_shared and own.exists()):  # another task may train in it already
+                    _copy_latest(str(before), own)
+                self._create(model_dir)
             self._instead[asked] = own
-            _create_while_running(model_dir)
         return self._instead[asked]
+
+    def _create(self, model_dir: str) -> None:
+        """Creates a folder that is missing, as an Estimator does, for what a script writes there itself."""
+        if "://" in model_dir:
+            return
+        path = Path(model_dir).absolute()
+        missing = [folder for folder in (*reversed(path.parents), path) if not folder.exists()]
+        with contextlib.suppress(OSError):
+            path.mkdir(parents=True, exist_ok=True)
+            with (self._folder / _CREATED).open("a") as file:
+                file.writelines(f"{folder}\n" for folder in missing)
 
     def moved(self, path: str) -> str:
         """Returns a path in a model_dir as the path in the side's folder for it; returns any other path as it is."""
@@ -92,21 +113,31 @@ class _Folders:
         )
 
 
-def _create_while_running(model_dir: str) -> None:
-    """Creates a folder that is missing, as an Estimator does, for what a script writes there itself; removes it if it stays empty."""
-    if "://" in model_dir:
-        return
-    path = Path(model_dir).absolute()
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    with contextlib.suppress(OSError):
-        path.mkdir(parents=True, exist_ok=True)
-        atexit.register(_remove_empty, missing)
+@contextlib.contextmanager
+def one_task(folder: Path) -> Iterator[None]:
+    """While active, no other process that asks for the same folder goes on.
+
+    Args:
+        folder: Folder that the tasks of a side share.
+    """
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
-def _remove_empty(folders: Sequence[Path]) -> None:
-    with contextlib.suppress(OSError):
-        for folder in folders:
-            folder.rmdir()
+def remove_created(folder: Path) -> None:
+    """Removes the model_dirs that a side created and left empty.
+
+    Args:
+        folder: Folder of the side.
+    """
+    made = folder / _CREATED
+    for path in reversed(made.read_text().splitlines()) if made.exists() else ():
+        with contextlib.suppress(OSError):
+            Path(path).rmdir()
 
 
 def _redirect_names(moved: Callable[[str], str]) -> None:

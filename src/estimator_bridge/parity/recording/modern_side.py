@@ -25,6 +25,8 @@ class ReplayingEngine(TracedEngine):
         recorded: Trace of the recorded side, with its initial values and batches.
         replaying: True to use the recorded batches, False to use the script's own input.
         replicas: Number of devices that share each batch.
+        start: Trace with the initial values; ``recorded`` by default, the chief's in a cluster.
+        audited: True to look at the batches of every step; parameter servers do not allow that.
         moved: Function of a path that returns the path in the side's folders.
     """
 
@@ -36,11 +38,14 @@ class ReplayingEngine(TracedEngine):
         replaying: bool,
         replicas: int,
         moved: Callable[[str], str] = str,
+        start: Trace | None = None,
+        audited: bool = True,
     ) -> None:
-        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit)], audited=True)
+        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], audited=audited)
         super().__init__(engine, trace, limit, moved)
         wrap(GraphSession, read_input=self._note_own_batches)
         self._recorded = recorded
+        self._start = start or recorded
         self._replaying = replaying
         self._call = ""
 
@@ -48,7 +53,7 @@ class ReplayingEngine(TracedEngine):
         """Returns the call with the batches that were recorded for it; a training gets its initial values, too."""
         if isinstance(call, TrainCall):
             self._call = name
-            install_start(self._recorded, estimator, name, "initial" if self._replaying else "start")
+            install_start(self._start, estimator, name, "initial" if self._replaying else "start")
         return with_recorded_batches(self._recorded, estimator, call, name) if self._replaying else call
 
     def _note_own_batches(self, original: Callable[..., Any], session: Any, part: Any, feeds: Any) -> Any:
@@ -61,8 +66,9 @@ class ReplayingEngine(TracedEngine):
 class _Recorder(Callback):
     """Records each step, and the values before and after the first."""
 
-    def __init__(self, trace: Trace, call: str, limit: StepLimit) -> None:
+    def __init__(self, trace: Trace, call: str, limit: StepLimit, audited: bool) -> None:
         self._trace = trace
+        self._audited = audited
         self._call = call
         self._limit = limit
 
@@ -80,6 +86,7 @@ class _Recorder(Callback):
         if self._next == self._first:
             self._save(self._trace.values(self._call, "first"))
         for loss, digest in zip(progress.losses, progress.digests, strict=True):
-            self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=int(digest))
+            batch = int(digest) if self._audited else None
+            self._trace.write("step", call=self._call, step=self._next, loss=float(loss), batch=batch)
             self._next += 1
         return self._limit.take(len(progress.losses))

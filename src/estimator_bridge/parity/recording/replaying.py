@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.parity.recording.batches import replay
-from estimator_bridge.parity.recording.model_dirs import install_checkpoint
+from estimator_bridge.parity.recording.model_dirs import install_checkpoint, one_task
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall, TrainCall
 
@@ -31,7 +31,10 @@ def with_recorded_batches(recorded: Trace, estimator: Any, call: Any, name: str)
         return call
     given, config = call.input_fn, estimator.config
     strategy = {TrainCall: config.train_distribute, EvaluateCall: config.eval_distribute}.get(type(call))
-    if strategy is not None:
+    workers = config.num_worker_replicas if isinstance(call, TrainCall) else 1
+    if workers > 1:
+        given = with_context(given, workers, config.global_id_in_cluster, workers)
+    elif strategy is not None:
         given = with_context(given, 1, 0, strategy.num_replicas_in_sync)
     return dataclasses.replace(call, input_fn=replay(path, lambda: estimator._call_input_fn(given, _MODES[type(call)])))
 
@@ -46,6 +49,8 @@ def install_start(recorded: Trace, estimator: Any, name: str, moment: str) -> No
         moment: Name of the values: "initial", or "start" for a free run.
     """
     initial = recorded.values(name, moment)
-    if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
-        step = int(tf.train.load_variable(initial, "global_step"))
-        install_checkpoint(initial, Path(estimator.model_dir), f"model.ckpt-{step}")
+    folder = Path(estimator.model_dir)
+    with one_task(folder.parent):
+        if tf.train.latest_checkpoint(estimator.model_dir) is None and tf.io.gfile.exists(f"{initial}.index"):
+            step = int(tf.train.load_variable(initial, "global_step"))
+            install_checkpoint(initial, folder, f"model.ckpt-{step}")

@@ -8,6 +8,8 @@
       batches/         one TFRecord file a call: the recorded batches (legacy side of a replay)
       values/          checkpoints: values at the start, before and after the first step, and at the end of each training call
       predictions/     one .npz a call
+
+In a cluster, SIDE/ has a folder of this kind for each task, such as ``chief-0``, with the tasks' ``logs`` and the model_dirs beside them.
 """
 
 import dataclasses
