@@ -215,8 +215,29 @@ def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
     batches = tuple(BatchEvidence((a[0], b[0]), (a[1], b[1])) for a, b in zip(own, recorded, strict=True))
 
     assert cause_of(PLAIN, PLAIN, batches=batches).name is name
-    shuffled = first_cause(evidence(PLAIN, PLAIN, batches=batches, is_shuffled=True))
-    assert (shuffled is None) is (name is CauseName.BATCH_ORDER)
+    unknown = first_cause(evidence(PLAIN, PLAIN, {"shuffles": None}, batches=batches))
+    assert (unknown is None) is (name is CauseName.BATCH_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_cause"),
+    [(False, True, True), (True, True, False), (True, False, False), (None, True, False), (False, None, False)],
+)
+def test_only_rows_that_the_new_script_alone_shuffles_are_a_cause(old: Any, new: Any, is_cause: bool) -> None:
+    batches = (BatchEvidence((8, 8), (1, 1)), BatchEvidence((8, 8), (3, 4)))
+    found = first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, {"shuffles": new}, batches=batches))
+
+    assert (found is not None and found.name is CauseName.BATCH_ORDER and found.step == 2) is is_cause
+    assert first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, {"shuffles": new}, batches=batches[:1])) is None
+
+
+def test_values_in_another_unit_are_named_before_what_follows_from_them() -> None:
+    found = cause_of(PLAIN, changed(PLAIN, shift=0.1), other_values=("features is 2 x the old script's",))
+
+    assert (found.name, found.seen) == (
+        CauseName.BATCH_VALUES,
+        "The new script's own input gives other values: features is 2 x the old script's.",
+    )
 
 
 def test_variables_of_one_side() -> None:

@@ -23,6 +23,7 @@ from estimator_bridge.parity.evidence import (
     StepEvidence,
 )
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles, other_values
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS
 from estimator_bridge.parity.values import read_value
 
@@ -105,7 +106,7 @@ def gather(old: Trace, new: Trace) -> Evidence:
         slots=frozenset(map(names.of_key, names.slots)),
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
-        is_shuffled=facts.get("shuffles", True) or any(event["shuffles"] for event in new.events("input")),
+        other_values=other_values(new),
     )
 
 
@@ -137,6 +138,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
         changes_gradients=facts.get("changes_gradients"),
         evaluation_dropout=max((event["dropout"] for event in evaluations), default=None),
         collected_only=facts.get("collected_only", 0),
+        shuffles=facts.get("shuffles"),
     )
 
 
@@ -158,6 +160,7 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
         graph=_graph(new),
         changes_gradients=any(event["changed"] for event in applied) if applied else None,
         evaluation_dropout=max((event["dropout"] for event in new.events("evaluation")), default=None),
+        shuffles=any_shuffles(*(event["shuffles"] for event in new.events("input"))),
     )
 
 

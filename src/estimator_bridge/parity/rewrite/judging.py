@@ -107,6 +107,7 @@ def judge_rewrite(
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
         *([] if findings else _without_effect(evidence)),
+        *_not_shuffled(evidence),
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
         *_other_notes(names, has_advice=bool(findings)),
@@ -204,6 +205,12 @@ def _without_effect(evidence: Evidence) -> Iterator[str]:
     for row in TABLE:
         for _, new, here, there in differences(evidence, row):
             yield f"{row.key} of {new.name} is {here:.6g} in the old script and {there:.6g} in the new one. No step shows an effect."
+
+
+def _not_shuffled(evidence: Evidence) -> Iterator[str]:
+    is_other = any(batch.digests[0] != batch.digests[1] for batch in evidence.batches)
+    if evidence.old.shuffles and evidence.new.shuffles is False and is_other:
+        yield "The old script shuffles its training input, the new one reads rows in a fixed order. It ran on the old script's batches."
 
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:

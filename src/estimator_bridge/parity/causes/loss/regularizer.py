@@ -7,20 +7,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import UNEXPLAINED, Fit, Stage, global_step, gradient_fits, parting, steps_at
+from estimator_bridge.parity.causes.measures import BEFORE_EVALUATION, FORWARD, UNEXPLAINED, Fit, Parting, at, gradient_fits
 from estimator_bridge.parity.evidence import Evidence
 
 
-def regularizer(evidence: Evidence) -> Iterator[Cause]:
+@at(BEFORE_EVALUATION)
+def regularizer(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if gradients differ by a constant times the variable (L2), or times its sign (L1)."""
-    found = parting(evidence)
-    if found.stage > Stage.LATER or not evidence.old.steps or not evidence.new.steps:
+    if not place.steps:
         return
-    index = min(max(found.index, 1), len(evidence.old.steps), len(evidence.new.steps))
-    old, new = steps_at(evidence, index)
+    old, new = place.steps
     fits = [fit for fit in gradient_fits(old, new) if fit.is_visible and (fit.differs or _kind(fit))]
     kinds = [_kind(fit) for fit in fits]
-    least = 3 if found.stage <= Stage.GRADIENT else 8  # a difference that does not show in loss or gradient may be chance
+    least = 3 if place.stage in FORWARD else 8  # a difference that does not show in loss or gradient may be chance
     if not all(kinds) or not any(fit.size > least for fit in fits):
         return
     names = tuple(fit.name for fit in fits)
@@ -37,13 +36,12 @@ def regularizer(evidence: Evidence) -> Iterator[Cause]:
         )
     else:
         change = f"Take {formula} of these variables off the new script's loss: Keras' L2(c) is twice c x tf.nn.l2_loss."
-        if evidence.old.collected_only:
-            change += (
-                f" The old script collects {evidence.old.collected_only} regularization losses and never adds them to its loss."
-            )
-        else:
-            change += " Or the old script only collects the penalty and never adds it to its loss."
-    yield Cause(CauseName.REGULARIZER, seen, change, global_step(evidence, index), names)
+        alone = evidence.old.collected_only
+        kept = (
+            f"The old script collects {alone} regularization losses" if alone else "Or the old script only collects the penalty"
+        )
+        change += f" {kept} and never adds {'them' if alone else 'it'} to its loss."
+    yield Cause(CauseName.REGULARIZER, seen, change, evidence.start + old.index, names)
 
 
 def _kind(fit: Fit) -> str:

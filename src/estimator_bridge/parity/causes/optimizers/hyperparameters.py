@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import global_step, parting
-from estimator_bridge.parity.causes.optimizers.pairs import hyperparameters, is_of_optimizer
+from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, Rule, at, parting
+from estimator_bridge.parity.causes.optimizers.pairs import paired_optimizers
 from estimator_bridge.parity.evidence import Evidence, OptimizerEvidence
 
 
@@ -56,7 +55,7 @@ TABLE = (
 
 def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[OptimizerEvidence, OptimizerEvidence, float, float]]:
     """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
-    for old, new in hyperparameters(evidence, parting(evidence).index):
+    for old, new in paired_optimizers(evidence, parting(evidence).index):
         here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
         if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
             continue
@@ -65,15 +64,17 @@ def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[Optim
         yield old, new, here, there
 
 
-def _rule(row: Hyperparameter, evidence: Evidence) -> Iterator[Cause]:
-    if not is_of_optimizer(evidence):
-        return
-    for old, new, here, there in differences(evidence, row):
-        seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
-        value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
-        change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
-        yield Cause(row.cause, seen, change, global_step(evidence, parting(evidence).index), old.variables)
+def _rule(row: Hyperparameter) -> Rule:
+    @at(OPTIMIZER)
+    def rule(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+        for old, new, here, there in differences(evidence, row):
+            seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
+            value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
+            change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
+            yield place.cause(row.cause, seen, change, old.variables)
+
+    return rule
 
 
-RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = tuple(functools.partial(_rule, row) for row in TABLE)
+RULES: tuple[Rule, ...] = tuple(map(_rule, TABLE))
 """One rule for each hyperparameter."""

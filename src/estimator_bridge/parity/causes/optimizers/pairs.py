@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from estimator_bridge.parity.causes.measures import Stage, parting
 from estimator_bridge.parity.evidence import Evidence, OptimizerEvidence, StepEvidence
 
 KERAS = {
@@ -49,15 +48,10 @@ def pairs_at(evidence: Evidence, index: int) -> list[tuple[int, int]]:
     return found
 
 
-def hyperparameters(evidence: Evidence, index: int) -> list[tuple[OptimizerEvidence, OptimizerEvidence]]:
+def paired_optimizers(evidence: Evidence, index: int) -> list[tuple[OptimizerEvidence, OptimizerEvidence]]:
     """Returns the paired optimizers at a step, or at the last one of the first steps."""
     at = min(max(index, 1), len(evidence.old.steps), len(evidence.new.steps)) - 1
     return [
         (evidence.old.steps[at].optimizers[here], evidence.new.steps[at].optimizers[there])
         for here, there in pairs_at(evidence, at + 1)
     ]
-
-
-def is_of_optimizer(evidence: Evidence) -> bool:
-    """Returns True if the sides part in an update, or after the first steps."""
-    return parting(evidence).stage in {Stage.UPDATE, Stage.LATER}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, global_step, parting
-from estimator_bridge.parity.causes.optimizers.pairs import KERAS, hyperparameters, is_of_optimizer, pairs_at
+from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, Stage, at, parting
+from estimator_bridge.parity.causes.optimizers.pairs import KERAS, paired_optimizers, pairs_at
 from estimator_bridge.parity.evidence import Evidence
 
 _SAME = 1e-5
@@ -23,19 +23,17 @@ CANNED = {
 """Start of a canned Estimator's name -> its default optimizers."""
 
 
-def canned_defaults(evidence: Evidence) -> Iterator[Cause]:
+@at(OPTIMIZER)
+def canned_defaults(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if the new script has Keras' default learning rate where a canned Estimator has its own."""
-    found = parting(evidence)
     canned = next((words for start, words in CANNED.items() if evidence.estimator.startswith(start)), "")
-    if not canned or not is_of_optimizer(evidence):
-        return
-    for old, new in hyperparameters(evidence, found.index):
+    for old, new in paired_optimizers(evidence, place.index) if canned else ():
         here, there = (one.hyperparameters.get("learning_rate", np.nan) for one in (old, new))
         defaults = [_KERAS_DEFAULTS.get(KERAS.get(old.name, ""), 0.0), *_CANNED_RATES]
         if not _same(here, there) and any(_same(there, default) for default in defaults):
             seen = f"Learning rate of {old.name}: old {here:.6g}, new {there:.6g}, which is a default of another optimizer or model."
             change = f"Use learning_rate={here:.6g}. Defaults of {evidence.estimator}: {canned}."
-            yield Cause(CauseName.CANNED_DEFAULTS, seen, change, global_step(evidence, found.index), old.variables)
+            yield place.cause(CauseName.CANNED_DEFAULTS, seen, change, old.variables)
 
 
 def learning_rate(evidence: Evidence) -> Iterator[Cause]:
@@ -44,8 +42,8 @@ def learning_rate(evidence: Evidence) -> Iterator[Cause]:
         if _is_proportional(old, new) and not _shift(old, new):
             here, there = old[first], new[first]
             seen = f"Learning rate: old {here:.6g}, new {there:.6g} (x{there / here:.6g})."
-            step = global_step(evidence, first + 1)
-            yield Cause(CauseName.LEARNING_RATE, seen, f"Use learning_rate={here:.6g} in the new script.", step, names)
+            change = f"Use learning_rate={here:.6g} in the new script."
+            yield Cause(CauseName.LEARNING_RATE, seen, change, evidence.start + first + 1, names)
 
 
 def schedule(evidence: Evidence) -> Iterator[Cause]:
@@ -54,7 +52,7 @@ def schedule(evidence: Evidence) -> Iterator[Cause]:
         shift = _shift(old, new)
         if _is_proportional(old, new) and not shift:
             continue
-        step = global_step(evidence, first + 1)
+        step = evidence.start + first + 1
         sides = [some([f"{rate:.6g}" for rate in side[first : first + 3]]) for side in (old, new)]
         seen = f"Learning rates from step {step} on: old {sides[0]}; new {sides[1]}."
         change = "Compare the decay: its steps, rate, staircase, warm-up, and the number that it counts (global step)."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, steps_at, update_fits
+from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
 from estimator_bridge.parity.evidence import Evidence
 
 
@@ -17,20 +17,21 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     def spelled(names: list[str]) -> str:
         return some([f"{name} {list(evidence.shapes[name])}" if name in evidence.shapes else name for name in names])
 
+    both = tuple(missing + added)
     if missing and added:
         ranks = [sorted(len(evidence.shapes.get(name, ())) for name in side) for side in (missing, added)]
         kind = CauseName.SHAPES if ranks[0] == ranks[1] else CauseName.MISSING_VARIABLES
         seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
-        yield Cause(kind, seen, change, evidence.start, tuple(missing + added))
+        yield Cause(kind, seen, change, evidence.start, both)
     elif missing:
-        change = "Add the layer, bias or embedding to the new script that has these variables."
         seen = f"The new script has no counterpart of {spelled(missing)}."
-        yield Cause(CauseName.MISSING_VARIABLES, seen, change, evidence.start, tuple(missing))
+        change = "Add the layer, bias or embedding to the new script that has these variables."
+        yield Cause(CauseName.MISSING_VARIABLES, seen, change, evidence.start, both)
     elif added:
-        change = "Remove the layer, or its bias (use_bias=False, center=False, scale=False), from the new script."
         seen = f"The old script has no counterpart of {spelled(added)}."
-        yield Cause(CauseName.EXTRA_VARIABLES, seen, change, evidence.start, tuple(added))
+        change = "Remove the layer, or its bias (use_bias=False, center=False, scale=False), from the new script."
+        yield Cause(CauseName.EXTRA_VARIABLES, seen, change, evidence.start, both)
 
 
 def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
@@ -55,10 +56,10 @@ def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
 
 def _stopped(evidence: Evidence) -> list[str]:
     """Returns variables whose gradient or update is 0 in the new script alone."""
-    found = parting(evidence)
-    if found.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
+    place = parting(evidence)
+    if place.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
         return []
-    old, new = steps_at(evidence, found.index)
-    fits = update_fits(old, new) if found.stage is Stage.UPDATE else gradient_fits(old, new, found.stage is Stage.APPLIED)
+    old, new = place.steps
+    fits = update_fits(old, new) if place.stage is Stage.UPDATE else gradient_fits(old, new, place.stage is Stage.APPLIED)
     ignored = {*evidence.slots, *evidence.old.moving_averages}
     return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name not in ignored]

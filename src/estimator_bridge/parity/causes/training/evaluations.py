@@ -7,23 +7,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, parting
+from estimator_bridge.parity.causes.measures import Parting, Stage, at
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 
 
-def evaluation_dropout(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def evaluation_dropout(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause if the new script's evaluation draws dropout masks, and the old one's does not."""
     old, new = evidence.old.evaluation_dropout, evidence.new.evaluation_dropout
-    if _parts_here(evidence) and old is not None and new is not None and bool(old) != bool(new):
+    if old is not None and new is not None and bool(old) != bool(new):
         words = ["has dropout" if side else "has none" for side in (old, new)]
         seen = f"The old script's evaluation {words[0]}, the new one's {words[1]}. {_first(evidence)}"
         change = "Call layers with the training argument that call() gets, never with a constant."
         yield Cause(CauseName.EVALUATION_DROPOUT, seen, change, _step(evidence))
 
 
-def evaluation(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for metrics that differ."""
-    if not _parts_here(evidence) or not evidence.metrics:
+    if not evidence.metrics:
         return
     losses = [metric for metric in evidence.metrics if metric.metric == "loss"]
     others = [metric for metric in evidence.metrics if metric.metric != "loss"]
@@ -42,16 +44,13 @@ def evaluation(evidence: Evidence) -> Iterator[Cause]:
         yield Cause(CauseName.METRIC_DEFINITION, seen, change, _step(evidence))
 
 
-def predictions(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def predictions(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for predictions that differ where all else is equal."""
-    if _parts_here(evidence) and evidence.predictions and not evidence.metrics:
+    if evidence.predictions and not evidence.metrics:
         seen = f"Training and evaluations are equal, the predictions {some(list(evidence.predictions))} are not."
         change = "Compare the outputs: logits or probabilities, training=False, the order of rows."
         yield Cause(CauseName.PREDICTIONS, seen, change)
-
-
-def _parts_here(evidence: Evidence) -> bool:
-    return parting(evidence).stage is Stage.EVALUATION
 
 
 def _step(evidence: Evidence) -> int | None:
