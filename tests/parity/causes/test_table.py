@@ -188,6 +188,27 @@ def test_slots_that_start_with_another_constant() -> None:
     assert (found.name, "old 0.1 at the start, new 0.2" in found.seen) == (CauseName.ACCUMULATORS, True)
 
 
+def test_a_normalization_layer_in_inference_mode_is_no_frozen_variable() -> None:
+    """Keras' trainable=False freezes scale and offset, and keeps the moving averages: they are of one layer."""
+    found = evidence(PLAIN, changed(PLAIN, average=0.0, frozen="bias", shift=0.1))
+    names = {"bias": "norm/beta", "mean": "norm/moving_mean"}
+
+    def renamed(values: Any) -> Any:
+        return lambda: {names.get(name, name): value for name, value in values().items()}
+
+    def side(one: Any) -> Any:
+        fields = ("gradients", "applied", "before", "after")
+        steps = [dataclasses.replace(step, **{key: renamed(getattr(step, key)) for key in fields}) for step in one.steps]
+        return dataclasses.replace(
+            one, steps=tuple(steps), trainable=("kernel", "norm/beta"), moving_averages=("norm/moving_mean",)
+        )
+
+    cause = first_cause(dataclasses.replace(found, old=side(found.old), new=side(found.new)))
+
+    assert cause is not None
+    assert (cause.name, cause.variables) == (CauseName.BATCH_NORM_UPDATES, ("norm/moving_mean",))
+
+
 def test_updates_counted_one_too_many_explain_a_later_difference() -> None:
     losses = {"losses": (1.0, 0.9, 0.8, 0.7, 0.6)}, {"losses": (1.0, 0.9, 0.8, 0.7, 0.5)}
     adam = changed(ADAM, name="Adam")

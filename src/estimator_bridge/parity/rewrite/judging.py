@@ -10,9 +10,8 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.measures import noise, update_fits
-from estimator_bridge.parity.causes.optimizers.accumulators import initial_accumulators
-from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences
-from estimator_bridge.parity.causes.optimizers.rates import learning_rate, schedule
+from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
+from estimator_bridge.parity.causes.optimizers.rates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
@@ -151,7 +150,7 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
     """Yields what losses may not show: batches and initial slots, which the comparison replaces, and learning rates before an anchor."""
     for cause in (*batch_size(evidence), *batch_order(evidence)):
         yield ParityFinding("batch", cause.seen, cause.step)
-    for cause in (*learning_rate(evidence), *schedule(evidence)):
+    for cause in learning_rate(evidence):
         yield ParityFinding("first update", cause.seen, cause.step)
     for cause in initial_accumulators(evidence):
         yield ParityFinding("initial values", cause.seen, cause.step)

@@ -37,22 +37,21 @@ def canned_defaults(evidence: Evidence, place: Parting) -> Iterator[Cause]:
 
 
 def learning_rate(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if the learning rate differs by a constant factor."""
-    for old, new, names, first in _different(evidence):
-        if _is_proportional(old, new) and not _shift(old, new):
-            here, there = old[first], new[first]
-            seen = f"Learning rate: old {here:.6g}, new {there:.6g} (x{there / here:.6g})."
-            change = f"Use learning_rate={here:.6g} in the new script."
-            yield Cause(CauseName.LEARNING_RATE, seen, change, evidence.start + first + 1, names)
-
-
-def schedule(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if the learning rate changes otherwise from step to step."""
-    for old, new, names, first in _different(evidence):
-        shift = _shift(old, new)
-        if _is_proportional(old, new) and not shift:
+    """Yields a cause if the learning rate differs by a constant factor, or changes otherwise from step to step."""
+    for old, new, names in rates_of(evidence) if parting(evidence).stage >= Stage.UPDATE else ():
+        if not _apart(old, new).any():
             continue
+        first, shift, factor = (
+            int(np.argmax(_apart(old, new))),
+            _shift(old, new),
+            float(np.vdot(old, new) / max(np.vdot(old, old), 1e-300)),
+        )
         step = evidence.start + first + 1
+        if factor and not _apart(old * factor, new).any() and not shift:
+            seen = f"Learning rate: old {old[first]:.6g}, new {new[first]:.6g} (x{new[first] / old[first]:.6g})."
+            change = f"Use learning_rate={old[first]:.6g} in the new script."
+            yield Cause(CauseName.LEARNING_RATE, seen, change, step, names)
+            continue
         sides = [some([f"{rate:.6g}" for rate in side[first : first + 3]]) for side in (old, new)]
         seen = f"Learning rates from step {step} on: old {sides[0]}; new {sides[1]}."
         change = "Compare the decay: its steps, rate, staircase, warm-up, and the number that it counts (global step)."
@@ -72,14 +71,6 @@ def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple
             yield old, new, evidence.old.steps[0].optimizers[here].variables
 
 
-def _different(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[str, ...], int]]:
-    """Yields rates that differ, and the position of the first one that does."""
-    if parting(evidence).stage >= Stage.UPDATE:
-        for old, new, names in rates_of(evidence):
-            if _apart(old, new).any():
-                yield old, new, names, int(np.argmax(_apart(old, new)))
-
-
 def _shift(old: np.ndarray, new: np.ndarray) -> str:
     """Returns "early" or "late" if the new rates are those of the step after or before; "" for all others and for constants."""
     if len(old) > 2 and _apart(old[1:], old[:-1]).any():
@@ -91,11 +82,6 @@ def _shift(old: np.ndarray, new: np.ndarray) -> str:
 
 def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.abs(new - old) > _SAME * np.abs(old) + 1e-6 * np.max(np.abs(old))
-
-
-def _is_proportional(old: np.ndarray, new: np.ndarray) -> bool:
-    factor = float(np.vdot(old, new) / max(np.vdot(old, old), 1e-300))
-    return factor != 0 and not _apart(old * factor, new).any()
 
 
 def _same(one: float, other: float) -> bool:

@@ -16,10 +16,7 @@ _MOMENTA = (0.9, 0.95, 0.99, 0.997, 0.999)
 @at(BEFORE_EVALUATION - {Stage.LATER})
 def batch_norm_updates(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if only one side changes moving averages."""
-    old, new = place.steps
-    fits = [fit for fit in update_fits(old, new) if fit.name in evidence.old.moving_averages]
-    still = tuple(fit.name for fit in fits if fit.old and not fit.new)
-    moved = tuple(fit.name for fit in fits if fit.new and not fit.old)
+    still, moved = one_sided_averages(evidence, place)
     if still:
         seen = f"The old script's step changes {some(still)}; the new one's does not."
         change = (
@@ -31,6 +28,15 @@ def batch_norm_updates(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         seen = f"The new script's step changes {some(moved)}; the old one's does not: it does not run UPDATE_OPS."
         change = "To train as the old script did, keep these averages: call the layer with training=False, or use momentum=1."
         yield place.cause(CauseName.BATCH_NORM_UPDATES, seen, change, moved)
+
+
+def one_sided_averages(evidence: Evidence, place: Parting) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the moving averages that only the old side changes at a step, and those that only the new one changes."""
+    if not place.index or place.stage is Stage.LATER:
+        return (), ()
+    fits = [fit for fit in update_fits(*place.steps) if fit.name in evidence.old.moving_averages]
+    still = tuple(fit.name for fit in fits if fit.old and not fit.new)
+    return still, tuple(fit.name for fit in fits if fit.new and not fit.old)
 
 
 @at({Stage.AVERAGE})

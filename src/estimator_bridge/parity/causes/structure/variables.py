@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
+from estimator_bridge.parity.causes.structure.normalization import one_sided_averages
 from estimator_bridge.parity.evidence import Evidence
 
 
@@ -42,6 +43,9 @@ def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
             return
         frozen = [name for name in here if name not in there and name in known]
         frozen += [name for name in _stopped(evidence) if name not in frozen]
+        still, _ = one_sided_averages(evidence, parting(evidence))
+        layers = {name.rpartition("/")[0] for name in still}  # the layer as a whole is in inference mode, a cause of its own
+        frozen = [name for name in frozen if name.rpartition("/")[0] not in layers]
         if frozen:
             seen = f"The old script trains {some(frozen)}; in the new script they get no gradient or no update."
             change = "Set trainable=True, remove tf.stop_gradient, and give the variables to the tape and to the optimizer."

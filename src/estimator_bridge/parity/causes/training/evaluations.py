@@ -28,20 +28,21 @@ def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     if not evidence.metrics:
         return
     losses = [metric for metric in evidence.metrics if metric.metric == "loss"]
-    others = [metric for metric in evidence.metrics if metric.metric != "loss"]
-    names = some(sorted({metric.metric for metric in others}))
-    if losses and others:
-        seen = f"The training is equal; loss and {names} of evaluations are not. {_first(evidence)}"
+    names = some(sorted({metric.metric for metric in evidence.metrics} - {"loss"}))
+    if losses and names:
+        kind, seen = CauseName.EVALUATION_MODE, f"The training is equal; loss and {names} of evaluations are not."
         change = "Evaluate with training=False, from the last values, with the old script's labels and weights."
-        yield Cause(CauseName.EVALUATION_MODE, seen, change, _step(evidence))
     elif losses:
-        seen = f"The training is equal, the loss of evaluations is not. {_first(evidence)}{_by_rows(evidence, losses[0])}"
+        kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
         change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
-        yield Cause(CauseName.EVALUATION_LOSS, seen, change, _step(evidence))
     else:
-        seen = f"The training and the loss of evaluations are equal, {names} is defined otherwise. {_first(evidence)}"
+        kind, seen = (
+            CauseName.METRIC_DEFINITION,
+            f"The training and the loss of evaluations are equal, {names} is defined otherwise.",
+        )
         change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
-        yield Cause(CauseName.METRIC_DEFINITION, seen, change, _step(evidence))
+    by_rows = _by_rows(evidence, losses[0]) if kind is CauseName.EVALUATION_LOSS else ""
+    yield Cause(kind, f"{seen} {_first(evidence)}{by_rows}", change, _step(evidence))
 
 
 @at({Stage.EVALUATION})
