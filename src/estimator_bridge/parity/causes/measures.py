@@ -55,6 +55,13 @@ class Fit:
     scale: tuple[float, float]
 
     @property
+    def penalty(self) -> str:
+        """The penalty that explains the difference, "L2" or "L1"; "" for none."""
+        if self.l2[1] < UNEXPLAINED and self.l2[1] <= self.l1[1]:
+            return "L2"
+        return "L1" if self.l1[1] < UNEXPLAINED else ""
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape))
@@ -73,14 +80,13 @@ def _fit(name: str, shape: tuple[int, ...], old: Any, new: Any, value: Any, tole
         found = np.linalg.lstsq(matrix, target, rcond=None)[0]
         return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / max(size, 1e-300)
 
-    widest = _size(gap)
     return Fit(
         name,
         shape,
         _size(old),
         _size(new),
-        not widest <= tolerance,
-        not widest <= _VISIBLE * tolerance,
+        not _size(gap) <= tolerance,
+        not _size(gap) <= _VISIBLE * tolerance,
         explain(part, new, old),
         explain(whole, gap, value),
         explain(whole, gap, np.sign(value)),
@@ -178,7 +184,7 @@ FORWARD = frozenset([Stage.LOSS, Stage.GRADIENT])
 """Stages of the forward pass and its gradients."""
 OPTIMIZER = frozenset([Stage.UPDATE, Stage.LATER])
 """Stages of an update, or after the first steps."""
-BEFORE_EVALUATION = frozenset(Stage) - {Stage.EVALUATION, Stage.NONE}
+TRAINING = frozenset(Stage) - {Stage.EVALUATION, Stage.NONE}
 """Stages of a training."""
 
 

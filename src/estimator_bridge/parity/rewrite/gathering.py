@@ -36,7 +36,7 @@ class NewNames:
     """
 
     def __init__(self, new: Trace) -> None:
-        self.paired: dict[str, Any] = deque(new.events("paired"), 1).pop() if any(new.events("paired")) else {}
+        self.paired: dict[str, Any] = _last(new, "paired") or {}
         self.by_key = {
             target: source
             for source, target, _ in [*self.paired.get("matches", []), *self.paired.get("slots", [])]
@@ -201,8 +201,14 @@ def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
     return tuple(source for source, target, _ in names.paired.get("matches", ()) if source in others)
 
 
+def _last(side: Trace, kind: str) -> dict[str, Any] | None:
+    """Returns the last event of a kind: the first tracing of a tf.function builds layers, with operations that no step runs."""
+    found = deque(side.events(kind), 1)
+    return found.pop() if found else None
+
+
 def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:
-    event = next(side.events("dropout"), None)
+    event = _last(side, "dropout")
     return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
 
 
@@ -212,7 +218,7 @@ def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
 
 
 def _graph(side: Trace) -> GraphFacts | None:
-    event = next(side.events("graph"), None)
+    event = _last(side, "graph")
     if event is None:
         return None
     return GraphFacts(tuple(event["broadcasts"]), tuple(map(tuple, event["flattened"])), tuple(event["epsilons"]))

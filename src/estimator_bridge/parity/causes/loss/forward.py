@@ -8,18 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import (
-    BEFORE_EVALUATION,
-    FORWARD,
-    UNEXPLAINED,
-    Fit,
-    Parting,
-    Stage,
-    at,
-    gradient_fits,
-    losses_differ,
-    noise,
-)
+from estimator_bridge.parity.causes.measures import FORWARD, TRAINING, Parting, Stage, at, gradient_fits, losses_differ, noise
 from estimator_bridge.parity.evidence import Evidence
 
 _AGREE = 0.01
@@ -75,14 +64,14 @@ def _meaning(evidence: Evidence, factor: float) -> str:
     return ""
 
 
-@at(BEFORE_EVALUATION)
+@at(TRAINING)
 def regularizer(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if gradients differ by a constant times the variable (L2), or times its sign (L1)."""
     if not place.steps:
         return
     old, new = place.steps
-    fits = [fit for fit in gradient_fits(old, new) if fit.is_visible and (fit.differs or _kind(fit))]
-    kinds = [_kind(fit) for fit in fits]
+    fits = [fit for fit in gradient_fits(old, new) if fit.is_visible and (fit.differs or fit.penalty)]
+    kinds = [fit.penalty for fit in fits]
     least = 3 if place.stage in FORWARD else 8  # a difference that does not show in loss or gradient may be chance
     if not all(kinds) or not any(fit.size > least for fit in fits):
         return
@@ -106,12 +95,6 @@ def regularizer(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         )
         change += f" {kept} and never adds {'them' if alone else 'it'} to its loss."
     yield Cause(CauseName.REGULARIZER, seen, change, evidence.start + old.index, names)
-
-
-def _kind(fit: Fit) -> str:
-    if fit.l2[1] < UNEXPLAINED and fit.l2[1] <= fit.l1[1]:
-        return "L2"
-    return "L1" if fit.l1[1] < UNEXPLAINED else ""
 
 
 @at({Stage.LOSS})

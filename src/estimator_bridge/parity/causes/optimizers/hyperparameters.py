@@ -33,6 +33,7 @@ class Hyperparameter:
     advice: str = ""
 
 
+_EPSILONS = "Defaults: Adam 1e-8 in TensorFlow 1 and 1e-7 in Keras, RMSProp 1e-10 and 1e-7, Adagrad none and 1e-7."
 TABLE = (
     Hyperparameter("momentum", CauseName.MOMENTUM, advice="Keras' SGD has none by default."),
     Hyperparameter("nesterov", CauseName.NESTEROV, advice="It is use_nesterov in TensorFlow 1."),
@@ -47,18 +48,13 @@ TABLE = (
     Hyperparameter("centered", CauseName.HYPERPARAMETER),
     Hyperparameter("amsgrad", CauseName.HYPERPARAMETER),
     Hyperparameter("initial_accumulator_value", CauseName.ACCUMULATORS, None, advice="Its default is 0.1."),
-    Hyperparameter(
-        "epsilon",
-        CauseName.EPSILON,
-        tolerance=1e-11,
-        advice="Defaults: Adam 1e-8 in TensorFlow 1 and 1e-7 in Keras, RMSProp 1e-10 and 1e-7, Adagrad none and 1e-7.",
-    ),
+    Hyperparameter("epsilon", CauseName.EPSILON, tolerance=1e-11, advice=_EPSILONS),
 )
 
 
 def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[OptimizerEvidence, OptimizerEvidence, float, float]]:
     """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
-    for old, new in paired_optimizers(evidence, parting(evidence).index):
+    for old, new in paired_optimizers(parting(evidence)):
         here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
         if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
             continue

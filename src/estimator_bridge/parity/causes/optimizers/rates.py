@@ -27,7 +27,7 @@ CANNED = {
 def canned_defaults(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if the new script has Keras' default learning rate where a canned Estimator has its own."""
     canned = next((words for start, words in CANNED.items() if evidence.estimator.startswith(start)), "")
-    for old, new in paired_optimizers(evidence, place.index) if canned else ():
+    for old, new in paired_optimizers(place) if canned else ():
         here, there = (one.hyperparameters.get("learning_rate", np.nan) for one in (old, new))
         defaults = [_KERAS_DEFAULTS.get(KERAS.get(old.name, ""), 0.0), *_CANNED_RATES]
         if not _same(here, there) and any(_same(there, default) for default in defaults):
@@ -63,7 +63,8 @@ def learning_rate(evidence: Evidence) -> Iterator[Cause]:
 
 def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[str, ...]]]:
     """Yields (old, new, variables) with the learning rates of each step, for each pair of optimizers that has them."""
-    for here, there in pairs_at(evidence, 1):
+    first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
+    for here, there in (pair for steps in first for pair in pairs_at(*steps)):
         sides = zip(evidence.old.learning_rates, evidence.new.learning_rates, strict=False)
         rates = [(old[here], new[there]) for old, new in sides if here < len(old) and there < len(new)]
         if rates and np.isfinite(rates).all():
@@ -73,11 +74,9 @@ def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple
 
 def _shift(old: np.ndarray, new: np.ndarray) -> str:
     """Returns "early" or "late" if the new rates are those of the step after or before; "" for all others and for constants."""
-    if len(old) > 2 and _apart(old[1:], old[:-1]).any():
-        for what, here, there in (("early", old[1:], new[:-1]), ("late", old[:-1], new[1:])):
-            if not _apart(here, there).any():
-                return what
-    return ""
+    is_varying = len(old) > 2 and _apart(old[1:], old[:-1]).any()
+    shifts = {"early": (old[1:], new[:-1]), "late": (old[:-1], new[1:])} if is_varying else {}
+    return next((what for what, pair in shifts.items() if not _apart(*pair).any()), "")
 
 
 def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from estimator_bridge.parity.evidence import Evidence
 @at(OPTIMIZER)
 def momentum_scaling(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if momentum contains the learning rate on one side only, or each gradient times 1 - momentum."""
-    for old, new in paired_optimizers(evidence, place.index):
+    for old, new in paired_optimizers(place):
         momentum = old.hyperparameters.get("momentum", 0.0)
         if not momentum or old.name != "MomentumOptimizer":
             continue
@@ -46,7 +46,7 @@ def other_update(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         name = CauseName.MOMENTUM if is_later else CauseName.NESTEROV
         yield place.cause(name, f"{start}; new / old: {place.ratios}.", change, place.names)
         return
-    known = any("learning_rate" in new.hyperparameters for _, new in paired_optimizers(evidence, place.index))
+    known = any("learning_rate" in new.hyperparameters for _, new in paired_optimizers(place))
     large = [fit for fit in place.fits if fit.size > 3]
     if factor and not known:
         seen = f"Gradients are equal, all updates are x{factor:.6g} of the old ones."

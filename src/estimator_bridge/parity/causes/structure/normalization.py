@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import BEFORE_EVALUATION, UNEXPLAINED, Parting, Stage, at, update_fits
+from estimator_bridge.parity.causes.measures import TRAINING, UNEXPLAINED, Parting, Stage, at, update_fits
 from estimator_bridge.parity.evidence import Evidence
 
 _MOMENTA = (0.9, 0.95, 0.99, 0.997, 0.999)
 
 
-@at(BEFORE_EVALUATION - {Stage.LATER})
+@at(TRAINING - {Stage.LATER})
 def batch_norm_updates(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if only one side changes moving averages."""
     still, moved = one_sided_averages(evidence, place)

@@ -25,14 +25,13 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
         yield Cause(kind, seen, change, evidence.start, both)
-    elif missing:
-        seen = f"The new script has no counterpart of {spelled(missing)}."
-        change = "Add the layer, bias or embedding to the new script that has these variables."
-        yield Cause(CauseName.MISSING_VARIABLES, seen, change, evidence.start, both)
-    elif added:
-        seen = f"The old script has no counterpart of {spelled(added)}."
+    elif both:
+        kind = CauseName.MISSING_VARIABLES if missing else CauseName.EXTRA_VARIABLES
+        seen = f"The {'new' if missing else 'old'} script has no counterpart of {spelled(missing or added)}."
         change = "Remove the layer, or its bias (use_bias=False, center=False, scale=False), from the new script."
-        yield Cause(CauseName.EXTRA_VARIABLES, seen, change, evidence.start, both)
+        if missing:
+            change = "Add the layer, bias or embedding to the new script that has these variables."
+        yield Cause(kind, seen, change, evidence.start, both)
 
 
 def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
