@@ -288,7 +288,7 @@ def run(case: Case) -> dict[str, Any]:
         report = json.loads(ran.stdout)
     except ValueError:
         report = {"verdict": ran.stderr[-300:]}
-    cause = report.get("cause") or {}
+    cause = report.get("cause") or {"name": "", "seen": ""}
     found = [finding.get("message", "") for finding in report.get("findings", [])]
     return {
         "case": case.key,
@@ -296,7 +296,7 @@ def run(case: Case) -> dict[str, Any]:
         "words": case.fault.words if case.fault else (),
         "exit_code": ran.returncode,
         "verdict": report.get("verdict"),
-        "cause": f"{cause.get('name', '')}: {cause.get('message', '')}" if cause else "",
+        "cause": f"{cause['name']}: {cause['seen']}".removesuffix(": "),
         "finding": found[0] if found else "",
     }
 

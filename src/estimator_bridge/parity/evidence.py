@@ -129,6 +129,8 @@ class SideEvidence:
         changes_gradients: True if something lies between gradients and optimizer, e.g. clipping; None if that is not known.
         evaluation_dropout: Largest number of dropout operations of an evaluation; None if that is not known.
         collected_only: Regularization losses in the graph's collection that the loss does not contain.
+        shuffles: True if the side shuffles its input, False if its order is fixed; None if random numbers of NumPy or Python, or a
+            Python function, may change it.
     """
 
     steps: tuple[StepEvidence, ...] = ()
@@ -147,6 +149,7 @@ class SideEvidence:
     changes_gradients: bool | None = None
     evaluation_dropout: int | None = None
     collected_only: int = 0
+    shuffles: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,7 +165,7 @@ class Evidence:
         start: Global step before the first training step.
         estimator: Name of the old script's Estimator class.
         batches: First training batches; empty if the user adapts them.
-        is_shuffled: True if one of the sides shuffles its input, or may do so by random numbers of NumPy or Python.
+        other_values: What is said of each tensor of the new script's own batches that has other values, in whatever order of rows.
         metrics: Metrics that differ.
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
@@ -177,7 +180,7 @@ class Evidence:
     start: int = 0
     estimator: str = ""
     batches: tuple[BatchEvidence, ...] = ()
-    is_shuffled: bool = True
+    other_values: tuple[str, ...] = ()
     metrics: tuple[MetricEvidence, ...] = ()
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)

@@ -123,6 +123,7 @@ def evidence(
                     "moving_averages": ("mean",),
                     "batch_shapes": {"features": (ROWS, INPUTS), "labels": (ROWS,)},
                     "learning_rates": tuple((rate,) for rate in side.rates),
+                    "shuffles": False,
                 }
                 | (more or {})
             )
@@ -130,5 +131,5 @@ def evidence(
         for side, kept, curve, more in zip((old, new), steps, losses, (here, there), strict=True)
     ]
     slots = frozenset({"kernel/Momentum", "bias/Momentum"})
-    known: dict[str, Any] = {"slots": slots, "is_shuffled": False}
+    known: dict[str, Any] = {"slots": slots}
     return Evidence(sides[0], sides[1], **(known | fields))

@@ -188,6 +188,27 @@ def test_slots_that_start_with_another_constant() -> None:
     assert (found.name, "old 0.1 at the start, new 0.2" in found.seen) == (CauseName.ACCUMULATORS, True)
 
 
+def test_a_normalization_layer_in_inference_mode_is_no_frozen_variable() -> None:
+    """Keras' trainable=False freezes scale and offset, and keeps the moving averages: they are of one layer."""
+    found = evidence(PLAIN, changed(PLAIN, average=0.0, frozen="bias", shift=0.1))
+    names = {"bias": "norm/beta", "mean": "norm/moving_mean"}
+
+    def renamed(values: Any) -> Any:
+        return lambda: {names.get(name, name): value for name, value in values().items()}
+
+    def side(one: Any) -> Any:
+        fields = ("gradients", "applied", "before", "after")
+        steps = [dataclasses.replace(step, **{key: renamed(getattr(step, key)) for key in fields}) for step in one.steps]
+        return dataclasses.replace(
+            one, steps=tuple(steps), trainable=("kernel", "norm/beta"), moving_averages=("norm/moving_mean",)
+        )
+
+    cause = first_cause(dataclasses.replace(found, old=side(found.old), new=side(found.new)))
+
+    assert cause is not None
+    assert (cause.name, cause.variables) == (CauseName.BATCH_NORM_UPDATES, ("norm/moving_mean",))
+
+
 def test_updates_counted_one_too_many_explain_a_later_difference() -> None:
     losses = {"losses": (1.0, 0.9, 0.8, 0.7, 0.6)}, {"losses": (1.0, 0.9, 0.8, 0.7, 0.5)}
     adam = changed(ADAM, name="Adam")
@@ -215,8 +236,29 @@ def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
     batches = tuple(BatchEvidence((a[0], b[0]), (a[1], b[1])) for a, b in zip(own, recorded, strict=True))
 
     assert cause_of(PLAIN, PLAIN, batches=batches).name is name
-    shuffled = first_cause(evidence(PLAIN, PLAIN, batches=batches, is_shuffled=True))
-    assert (shuffled is None) is (name is CauseName.BATCH_ORDER)
+    unknown = first_cause(evidence(PLAIN, PLAIN, {"shuffles": None}, batches=batches))
+    assert (unknown is None) is (name is CauseName.BATCH_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_cause"),
+    [(False, True, True), (True, True, False), (True, False, False), (None, True, False), (False, None, False)],
+)
+def test_only_rows_that_the_new_script_alone_shuffles_are_a_cause(old: Any, new: Any, is_cause: bool) -> None:
+    batches = (BatchEvidence((8, 8), (1, 1)), BatchEvidence((8, 8), (3, 4)))
+    found = first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, {"shuffles": new}, batches=batches))
+
+    assert (found is not None and found.name is CauseName.BATCH_ORDER and found.step == 2) is is_cause
+    assert first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, {"shuffles": new}, batches=batches[:1])) is None
+
+
+def test_values_in_another_unit_are_named_before_what_follows_from_them() -> None:
+    found = cause_of(PLAIN, changed(PLAIN, shift=0.1), other_values=("features is 2 x the old script's",))
+
+    assert (found.name, found.seen) == (
+        CauseName.BATCH_VALUES,
+        "The new script's own input gives other values: features is 2 x the old script's.",
+    )
 
 
 def test_variables_of_one_side() -> None:

@@ -52,6 +52,14 @@ def test_what_differs_fails(different_run: ParityResult) -> None:
     assert "9 of 10 values are outside, first at step 2: legacy " in render_junit(different_run)
 
 
+def test_the_verdict_says_the_cause_and_what_to_change(rewritten_run: ParityResult) -> None:
+    verdict = list(ET.fromstring(render_junit(rewritten_run)).iter("testcase"))[-1]
+    assert verdict[0].attrib["message"] == (
+        "different: The two sides differ at step 1: loss scale. Losses: old 1, new 64. "
+        "To change in the new script: Reduce the loss by tf.reduce_mean."
+    )
+
+
 def test_a_finding_without_a_value_of_its_own_fails_too(make: Make) -> None:
     finding = ParityFinding("metric", "auc of evaluation 'eval' exists on one side only.", 3)
     _, outcomes = read(make(verdict="different", losses=losses(3, 1.0), findings=(finding,)))

@@ -30,6 +30,15 @@ def test_a_difference(different_run: ParityResult) -> None:
     ]
 
 
+def test_a_named_cause_comes_first_with_what_to_change(rewritten_run: ParityResult) -> None:
+    lines = render_markdown(rewritten_run).splitlines()
+    assert lines[3:6] == [
+        "- **cause** step 1, loss scale: `Losses: old 1, new 64.`",
+        "- **to change in the new script** `Reduce the loss by tf.reduce_mean.`",
+        "- step 2, first update: `dense/kernel moved 1.1 times as far.`",
+    ]
+
+
 def test_many_findings_are_counted(make: Make) -> None:
     findings = tuple(ParityFinding("metric", f"m{number} differs.", number) for number in range(9))
     text = render_markdown(make(verdict="different", findings=findings))

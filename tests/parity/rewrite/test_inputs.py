@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
-from estimator_bridge.parity.rewrite.inputs import Inputs, has_fixed_order
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles
 
 ROWS = np.random.RandomState(0).rand(400, 3).astype(np.float32)
 LABELS = np.arange(400)
@@ -37,18 +37,59 @@ def test_equal_batches_are_noted(tmp_path: Path) -> None:
 
 
 def test_other_values_are_a_finding_and_other_rows_a_note(tmp_path: Path) -> None:
-    scaled, _ = judged(tmp_path / "scaled", (ROWS * 255, LABELS))
-    others, notes = judged(tmp_path / "others", (np.random.RandomState(1).rand(400, 3).astype(np.float32), LABELS))
+    other_rows = np.random.RandomState(1).rand(400, 3).astype(np.float32)
+    scaled, _ = judged(tmp_path / "scaled", (other_rows * 255, LABELS))
+    others, notes = judged(tmp_path / "others", (other_rows, LABELS))
 
     assert "other values: features has mean" in scaled[0]
     assert not others
     assert "other batches" in notes[0]
 
 
-@pytest.mark.parametrize("is_shuffled", [True, False])
-def test_a_graph_that_shuffles_has_no_fixed_order(is_shuffled: bool) -> None:
-    with tf.Graph().as_default() as graph:
-        dataset = tf.data.Dataset.range(9)
-        tf.compat.v1.data.make_one_shot_iterator(dataset.shuffle(9) if is_shuffled else dataset).get_next()
+def test_values_of_the_same_rows_in_another_unit_are_a_finding(tmp_path: Path) -> None:
+    scaled, _ = judged(tmp_path / "scaled", (ROWS * 255, LABELS))
+    shifted, _ = judged(tmp_path / "shifted", (ROWS, LABELS + 1))
+    turned, _ = judged(tmp_path / "turned", (ROWS[::-1], LABELS[::-1] * 2))
 
-    assert has_fixed_order(graph) is not is_shuffled
+    assert scaled == ["The new script's own input gives other values: features is 255 x the old script's."]
+    assert shifted == ["The new script's own input gives other values: labels is 1 x the old script's +1."]
+    assert not [message for message in turned if "features" in message], "the rows are others"
+
+
+def test_rounding_of_values_is_no_finding(tmp_path: Path) -> None:
+    findings, notes = judged(tmp_path, (ROWS * np.float32(1.000001), LABELS))
+
+    assert not findings
+    assert "other batches" in notes[0]
+
+
+def unchanged(dataset: Any) -> Any:
+    return dataset
+
+
+def shuffled(dataset: Any) -> Any:
+    return dataset.shuffle(9)
+
+
+def mapped(dataset: Any) -> Any:
+    return dataset.map(lambda x: x + tf.random.uniform([], maxval=2, dtype=tf.int64))
+
+
+def from_python(dataset: Any) -> Any:
+    return dataset.map(lambda x: tf.py_function(lambda y: y, [x], tf.int64))
+
+
+@pytest.mark.parametrize(("change", "expected"), [(shuffled, True), (unchanged, False), (mapped, False), (from_python, None)])
+def test_the_order_of_a_dataset_is_random_fixed_or_unknown(change: Any, expected: bool | None) -> None:
+    with tf.Graph().as_default() as graph:
+        tf.compat.v1.data.make_one_shot_iterator(change(tf.data.Dataset.range(9))).get_next()
+
+    assert graph_shuffles(graph) is expected
+    assert dataset_shuffles(change(tf.data.Dataset.range(9)).batch(2)) is expected
+
+
+def test_a_queue_that_shuffles_has_no_fixed_order() -> None:
+    with tf.Graph().as_default() as graph:
+        tf.compat.v1.train.shuffle_batch([tf.constant(1)], 2, 9, 3)
+
+    assert graph_shuffles(graph) is True

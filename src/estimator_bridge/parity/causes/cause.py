@@ -15,6 +15,7 @@ class CauseName(str, enum.Enum):
     FROZEN_VARIABLES = "frozen variables"
     TRAINED_VARIABLES = "variables that the old script does not train"
     BATCH_SIZE = "batch size"
+    BATCH_VALUES = "batch values"
     BATCH_ORDER = "batch order"
     DROPOUT = "dropout"
     BROADCAST = "label shape"

@@ -6,11 +6,12 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.evidence import Evidence, StepEvidence
 
 NOISE = 1e-5
@@ -20,6 +21,7 @@ _GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
 _VISIBLE = 0.02
 UNEXPLAINED = 0.1
 """Largest share of a difference that an explanation may leave over."""
+Rule = Callable[[Evidence], Iterator[Cause]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +41,6 @@ class Fit:
         l2: Coefficient c of new = old + c * value, and its misfit.
         l1: Coefficient c of new = old + c * sign(value), and its misfit.
         scale: Factor a of new = a * old + b * value, and its misfit.
-        penalty: Sum of the squares of the value.
     """
 
     name: str
@@ -52,7 +53,13 @@ class Fit:
     l2: tuple[float, float]
     l1: tuple[float, float]
     scale: tuple[float, float]
-    penalty: float
+
+    @property
+    def penalty(self) -> str:
+        """The penalty that explains the difference, "L2" or "L1"; "" for none."""
+        if self.l2[1] < UNEXPLAINED and self.l2[1] <= self.l1[1]:
+            return "L2"
+        return "L1" if self.l1[1] < UNEXPLAINED else ""
 
     @property
     def size(self) -> int:
@@ -60,7 +67,7 @@ class Fit:
         return int(np.prod(self.shape))
 
 
-def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
+def _fit(name: str, shape: tuple[int, ...], old: Any, new: Any, value: Any, tolerance: float) -> Fit:
     old, new, value = (np.asarray(array, np.float64).ravel() for array in (old, new, value))
     gap = new - old
     whole = float(np.linalg.norm(gap))
@@ -73,30 +80,32 @@ def _fit(name: str, old: Any, new: Any, value: Any, tolerance: float) -> Fit:
         found = np.linalg.lstsq(matrix, target, rcond=None)[0]
         return float(found[0]), float(np.linalg.norm(target - matrix @ found)) / max(size, 1e-300)
 
-    widest = float(np.max(np.abs(gap), initial=0.0))
     return Fit(
         name,
-        (),
-        float(np.max(np.abs(old), initial=0.0)),
-        float(np.max(np.abs(new), initial=0.0)),
-        not widest <= tolerance,
-        not widest <= _VISIBLE * tolerance,
+        shape,
+        _size(old),
+        _size(new),
+        not _size(gap) <= tolerance,
+        not _size(gap) <= _VISIBLE * tolerance,
         explain(part, new, old),
         explain(whole, gap, value),
         explain(whole, gap, np.sign(value)),
         explain(part, new, old, value) if old.size > 2 else explain(part, new, old),
-        float(np.vdot(value, value)),
     )
 
 
+def _size(value: Any) -> float:
+    return float(np.max(np.abs(value), initial=0.0))
+
+
 def _largest(values: Mapping[str, Any]) -> float:
-    return max((float(np.max(np.abs(value), initial=0.0)) for value in values.values()), default=0.0)
+    return max(map(_size, values.values()), default=0.0)
 
 
 def noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Returns the variables whose gradient is rounding on both sides."""
     limit = NOISE * max(_largest(old), _largest(new))
-    sizes = {name: max(_largest({name: side[name]}) for side in (old, new)) for name in old if name in new}
+    sizes = {name: max(_size(old[name]), _size(new[name])) for name in old if name in new}
     return {name for name, size in sizes.items() if 0 < size <= limit}
 
 
@@ -119,8 +128,8 @@ def gradient_fits(old: StepEvidence, new: StepEvidence, applied: bool = False) -
         if name in there and name not in ignored and np.shape(gradient) == np.shape(there[name]):
             value = values.get(name, np.zeros_like(gradient))
             value = value if np.shape(value) == np.shape(gradient) else np.zeros_like(gradient)
-            tolerance = _GRADIENT * max(_largest({"": gradient}), _largest({"": there[name]})) + 2e-7 * top
-            fits.append(dataclasses.replace(_fit(name, gradient, there[name], value, tolerance), shape=np.shape(gradient)))
+            tolerance = _GRADIENT * max(_size(gradient), _size(there[name])) + 2e-7 * top
+            fits.append(_fit(name, np.shape(gradient), gradient, there[name], value, tolerance))
     return tuple(fits)
 
 
@@ -141,9 +150,8 @@ def update_fits(old: StepEvidence, new: StepEvidence) -> tuple[Fit, ...]:
             continue
         kept = _above(limit, gradients[0].get(name), gradients[1].get(name), np.shape(value))
         here, there = (np.asarray(side[name], np.float64) - value for side in (after, other))
-        tolerance = _ROUNDING * max(1.0, _largest({"": after[name]})) + _SHARE * _largest({"": here})
-        fit = _fit(name, here[kept], there[kept], np.asarray(value)[kept], tolerance)
-        fits.append(dataclasses.replace(fit, shape=np.shape(value)))
+        tolerance = _ROUNDING * max(1.0, _size(after[name])) + _SHARE * _size(here)
+        fits.append(_fit(name, np.shape(value), here[kept], there[kept], np.asarray(value)[kept], tolerance))
     return tuple(fits)
 
 
@@ -172,6 +180,14 @@ class Stage(enum.IntEnum):
     NONE = 8
 
 
+FORWARD = frozenset([Stage.LOSS, Stage.GRADIENT])
+"""Stages of the forward pass and its gradients."""
+OPTIMIZER = frozenset([Stage.UPDATE, Stage.LATER])
+"""Stages of an update, or after the first steps."""
+TRAINING = frozenset(Stage) - {Stage.EVALUATION, Stage.NONE}
+"""Stages of a training."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Parting:
     """The place where the sides part.
@@ -179,12 +195,30 @@ class Parting:
     Attributes:
         stage: Stage of the step.
         index: Number of the step, from 1; 0 without one.
+        step: Global step.
+        steps: That step of both sides, else the nearest one of the first steps; empty if there is none.
         fits: The variables that differ there.
     """
 
     stage: Stage
-    index: int = 0
-    fits: tuple[Fit, ...] = ()
+    index: int
+    step: int
+    steps: tuple[StepEvidence, ...]
+    fits: tuple[Fit, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables that differ."""
+        return tuple(fit.name for fit in self.fits)
+
+    @property
+    def ratios(self) -> str:
+        """New value / old value of the variables that differ, as text."""
+        return some([f"{fit.name} x{fit.ratio[0]:.4g}" for fit in self.fits])
+
+    def cause(self, name: CauseName, seen: str, change: str, variables: tuple[str, ...] = ()) -> Cause:
+        """Returns a cause that shows here first."""
+        return Cause(name, seen, change, self.step, variables)
 
 
 def losses_differ(old: float, new: float) -> bool:
@@ -201,35 +235,47 @@ def parting(evidence: Evidence) -> Parting:
     Args:
         evidence: Evidence of both sides.
     """
+    stage, index, fits = _part(evidence)
+    pairs = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
+    steps = pairs[min(max(index, 1), len(pairs)) - 1] if pairs else ()
+    return Parting(stage, index, evidence.start + index, steps, fits)
+
+
+def at(stages: Container[Stage]) -> Callable[[Callable[[Evidence, Parting], Iterator[Cause]]], Rule]:
+    """Returns a decorator that makes a rule, which looks only where the sides part at one of the stages.
+
+    Args:
+        stages: Stages of the rule.
+    """
+
+    def make(find: Callable[[Evidence, Parting], Iterator[Cause]]) -> Rule:
+        @functools.wraps(find)
+        def rule(evidence: Evidence) -> Iterator[Cause]:
+            place = parting(evidence)
+            return find(evidence, place) if place.stage in stages else iter(())
+
+        return rule
+
+    return make
+
+
+def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
     for old, new in zip(evidence.old.steps, evidence.new.steps, strict=False):
-        gradients = _differing(gradient_fits(old, new))
-        if losses_differ(old.loss, new.loss):
-            return Parting(Stage.LOSS, old.index, gradients)
-        if gradients:
-            return Parting(Stage.GRADIENT, old.index, gradients)
-        if applied := _differing(gradient_fits(old, new, True)):
-            return Parting(Stage.APPLIED, old.index, applied)
+        gradients, applied = (_differing(gradient_fits(old, new, after)) for after in (False, True))
         updates = _differing(update_fits(old, new))
         averages = tuple(fit for fit in updates if fit.name in evidence.old.moving_averages)
         weights = tuple(fit for fit in updates if fit.name not in evidence.slots and fit not in averages)
-        for stage, found in ((Stage.UPDATE, weights), (Stage.AVERAGE, averages)):
+        if losses_differ(old.loss, new.loss):
+            return Stage.LOSS, old.index, gradients
+        stages = ((Stage.GRADIENT, gradients), (Stage.APPLIED, applied), (Stage.UPDATE, weights), (Stage.AVERAGE, averages))
+        for stage, found in stages:
             if found:
-                return Parting(stage, old.index, found)
+                return stage, old.index, found
     for index, pair in enumerate(zip(evidence.old.losses, evidence.new.losses, strict=False), 1):
         if losses_differ(*pair):
-            return Parting(Stage.LATER, index)
-    return Parting(Stage.EVALUATION if evidence.metrics or evidence.predictions else Stage.NONE)
+            return Stage.LATER, index, ()
+    return Stage.EVALUATION if evidence.metrics or evidence.predictions else Stage.NONE, 0, ()
 
 
 def _differing(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
     return tuple(fit for fit in fits if fit.differs)
-
-
-def steps_at(evidence: Evidence, index: int) -> tuple[StepEvidence, StepEvidence]:
-    """Returns one of the first steps of both sides."""
-    return evidence.old.steps[index - 1], evidence.new.steps[index - 1]
-
-
-def global_step(evidence: Evidence, index: int) -> int:
-    """Returns the global step of the step with a number."""
-    return evidence.start + index

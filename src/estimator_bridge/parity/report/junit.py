@@ -24,8 +24,8 @@ class Case(NamedTuple):
 def render_junit(result: ParityResult) -> str:
     """Renders a comparison as JUnit XML.
 
-    The last case is the verdict: it passes, fails, or is an error if the scripts could not be compared. Then the parts that differ are
-    skipped.
+    The last case is the verdict: it passes, fails with the first cause, or is an error if the scripts could not be compared. Then the
+    parts that differ are skipped.
 
     Args:
         result: Result of a comparison.
@@ -122,7 +122,10 @@ def _outside(pairs: Sequence[LossPoint | MetricPair], result: ParityResult) -> s
 def _verdict(result: ParityResult) -> Case:
     if not result.exit_code:
         return Case("verdict", "verdict", "")
-    reasons = [summary.headline(result), *(finding.message for finding in result.findings[:1])]
+    first = [finding.message for finding in result.findings[:1]]
+    if result.cause:
+        first = [result.cause.seen, f"To change in the new script: {result.cause.change}"]
+    reasons = [summary.headline(result), *first]
     return Case("verdict", "verdict", f"{result.verdict}: {' '.join(reasons)}")
 
 

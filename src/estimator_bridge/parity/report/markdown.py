@@ -20,7 +20,7 @@ def render_markdown(result: ParityResult) -> str:
         result: Result of a comparison.
 
     Returns:
-        A heading, the first findings and a short table; every string of the result is escaped in it.
+        A heading, the first cause, the first findings and a short table; every string of the result is escaped in it.
 
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
@@ -28,6 +28,10 @@ def render_markdown(result: ParityResult) -> str:
         **EQUAL** `train.py`: The modern path trains as the legacy path does.
     """
     lines = [MARK, f"**{result.verdict.upper()}** {_code(shlex.join(result.command))}: {summary.headline(result)}", ""]
+    if result.cause:
+        step = "" if result.cause.step is None else f"step {result.cause.step:,}, "
+        lines.append(f"- **cause** {step}{result.cause.name.value}: {_code(result.cause.seen)}")
+        lines.append(f"- **to change in the new script** {_code(result.cause.change)}")
     for finding in result.findings[:MOST_FINDINGS]:
         step = "" if finding.step is None else f"step {finding.step:,}, "
         lines.append(f"- {step}{finding.level}: {_code(finding.message)}")

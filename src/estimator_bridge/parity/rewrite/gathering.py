@@ -23,6 +23,7 @@ from estimator_bridge.parity.evidence import (
     StepEvidence,
 )
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles, other_values
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS
 from estimator_bridge.parity.values import read_value
 
@@ -35,7 +36,7 @@ class NewNames:
     """
 
     def __init__(self, new: Trace) -> None:
-        self.paired: dict[str, Any] = deque(new.events("paired"), 1).pop() if any(new.events("paired")) else {}
+        self.paired: dict[str, Any] = _last(new, "paired") or {}
         self.by_key = {
             target: source
             for source, target, _ in [*self.paired.get("matches", []), *self.paired.get("slots", [])]
@@ -105,7 +106,7 @@ def gather(old: Trace, new: Trace) -> Evidence:
         slots=frozenset(map(names.of_key, names.slots)),
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
-        is_shuffled=facts.get("shuffles", True) or any(event["shuffles"] for event in new.events("input")),
+        other_values=other_values(new),
     )
 
 
@@ -137,6 +138,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
         changes_gradients=facts.get("changes_gradients"),
         evaluation_dropout=max((event["dropout"] for event in evaluations), default=None),
         collected_only=facts.get("collected_only", 0),
+        shuffles=facts.get("shuffles"),
     )
 
 
@@ -158,6 +160,7 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
         graph=_graph(new),
         changes_gradients=any(event["changed"] for event in applied) if applied else None,
         evaluation_dropout=max((event["dropout"] for event in new.events("evaluation")), default=None),
+        shuffles=any_shuffles(*(event["shuffles"] for event in new.events("input"))),
     )
 
 
@@ -198,8 +201,14 @@ def _moving(names: NewNames, variables: list[Any]) -> tuple[str, ...]:
     return tuple(source for source, target, _ in names.paired.get("matches", ()) if source in others)
 
 
+def _last(side: Trace, kind: str) -> dict[str, Any] | None:
+    """Returns the last event of a kind: the first tracing of a tf.function builds layers, with operations that no step runs."""
+    found = deque(side.events(kind), 1)
+    return found.pop() if found else None
+
+
 def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:
-    event = next(side.events("dropout"), None)
+    event = _last(side, "dropout")
     return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
 
 
@@ -209,7 +218,7 @@ def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:
 
 
 def _graph(side: Trace) -> GraphFacts | None:
-    event = next(side.events("graph"), None)
+    event = _last(side, "graph")
     if event is None:
         return None
     return GraphFacts(tuple(event["broadcasts"]), tuple(map(tuple, event["flattened"])), tuple(event["epsilons"]))

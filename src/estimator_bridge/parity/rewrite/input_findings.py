@@ -22,14 +22,34 @@ def judge_inputs(new: Trace) -> tuple[list[ParityFinding], list[str]]:
         return [], []
     if event["equal"] == event["seen"]:
         return [], [f"The first {event['seen']} batches that the new script's own input gives are those of the old script."]
-    far = list(_far(event["spreads"]))
+    far = other_values(new)
     if far:
         return [ParityFinding("batch", f"The new script's own input gives other values: {'; '.join(far)}.", 1)], []
     return [], ["The new script's own input gives other batches; it ran on those of the old script."]
 
 
-def _far(spreads: dict[str, list[float]]) -> Iterator[str]:
+def other_values(new: Trace) -> tuple[str, ...]:
+    """Returns what is said of each tensor of the new script's own batches whose values no other order of rows explains.
+
+    Args:
+        new: Trace of the new side.
+    """
+    event: dict[str, Any] = next(new.events("inputs"), {"spreads": {}, "lines": {}})
+    lines = [
+        f"{name} is {slope:.4g} x the old script's" + (f" {offset:+.4g}" if offset else "")
+        for name, (slope, offset) in event["lines"].items()
+    ]
+    return (*lines, *(text for name, text in _far(event["spreads"]) if name not in event["lines"]))
+
+
+def any_shuffles(*sources: bool | None) -> bool | None:
+    """Returns True if a source shuffles, False if all have a fixed order; None if that is not known."""
+    return True if True in sources else None if None in sources else False
+
+
+def _far(spreads: dict[str, list[float]]) -> Iterator[tuple[str, str]]:
     for name, (mean, deviation, old_mean, old_deviation) in spreads.items():
         ratio = max(deviation, 1e-30) / max(old_deviation, 1e-30)
         if not 1 / _SPREAD < ratio < _SPREAD or abs(mean - old_mean) > max(deviation, old_deviation):
-            yield f"{name} has mean {mean:.3g}, standard deviation {deviation:.3g}; the old script's {old_mean:.3g}, {old_deviation:.3g}"
+            own = f"{name} has mean {mean:.3g}, standard deviation {deviation:.3g}"
+            yield name, f"{own}; the old script's {old_mean:.3g}, {old_deviation:.3g}"

@@ -10,10 +10,13 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.feeding import leaves_of
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 
 MOST = 200  # batches that are looked at
 ENOUGH = 1000  # values of a tensor to judge their spread
-_UNORDERED = ("Shuffle", "PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
+PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
+_UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
+_UNEXPLAINED, _APART = 1e-8, 1e-3  # of the variance, that a line leaves over; of slope and offset
 
 
 @dataclasses.dataclass
@@ -42,12 +45,46 @@ class Spread:
         return float(np.sqrt(max(self.squares / max(self.count, 1) - self.mean**2, 0.0)))
 
 
+@dataclasses.dataclass
+class SpreadPair:
+    """Sums over the values of a tensor of both sides.
+
+    Attributes:
+        own, old: Sums over each side's values.
+        products: Sum over the products of both sides' values; NaN if shapes differ.
+    """
+
+    own: Spread = dataclasses.field(default_factory=Spread)
+    old: Spread = dataclasses.field(default_factory=Spread)
+    products: float = 0.0
+
+    def add(self, own: Any, old: Any) -> None:
+        """Adds an array of each side."""
+        self.own.add(own)
+        self.old.add(old)
+        here, there = (np.asarray(side, np.float64).ravel() for side in (own, old))
+        self.products += float(here @ there) if np.shape(own) == np.shape(old) else np.nan
+
+    def line(self) -> list[float] | None:
+        """Returns (slope, offset) of own = slope * old + offset; None if no line leads through all values, or if they are equal."""
+        own, old = self.own.deviation, self.old.deviation
+        if not own or not old or self.old.count < PAIRS:
+            return None
+        slope = (self.products / self.old.count - self.own.mean * self.old.mean) / old**2
+        offset = self.own.mean - slope * self.old.mean
+        is_line = abs(1 - (slope * old / own) ** 2) <= _UNEXPLAINED
+        offset = offset if abs(offset) > _APART * own else 0.0
+        is_other = abs(slope - 1) > _APART or offset
+        return [slope, offset] if is_line and is_other else None
+
+
 class Inputs:
     """Compares own batches with recorded ones, in the structure of the new script."""
 
     def __init__(self) -> None:
         self._seen = self._equal = 0
-        self._spreads: dict[str, tuple[Spread, Spread]] = {}
+        self._floats: set[str] = set()
+        self._spreads: dict[str, SpreadPair] = {}
 
     def add(self, own: Any, recorded: Any) -> None:
         """Looks at one batch of each; both have one structure."""
@@ -63,24 +100,37 @@ class Inputs:
         )
         self._equal += all(np.array_equal(here, there) for here, there in pairs)
         for name, (here, there) in zip(names, pairs, strict=True):
-            if name.startswith("features") and np.issubdtype(there.dtype, np.floating):
-                spreads = self._spreads.setdefault(name, (Spread(), Spread()))
-                spreads[0].add(here)
-                spreads[1].add(there)
+            if np.issubdtype(here.dtype, np.number) and np.issubdtype(there.dtype, np.number):
+                self._floats |= {name} if np.issubdtype(there.dtype, np.floating) else set()
+                self._spreads.setdefault(name, SpreadPair()).add(here, there)
 
     def write(self, trace: Trace) -> None:
         """Writes what was seen."""
         if self._seen:
             spreads = {
-                name: [own.mean, own.deviation, old.mean, old.deviation]
-                for name, (own, old) in self._spreads.items()
-                if min(own.count, old.count) >= ENOUGH
+                name: [pair.own.mean, pair.own.deviation, pair.old.mean, pair.old.deviation]
+                for name, pair in self._spreads.items()
+                if name.startswith("features") and name in self._floats and min(pair.own.count, pair.old.count) >= ENOUGH
             }
-            trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads)
+            lines = {name: line for name, pair in self._spreads.items() if (line := pair.line())}
+            trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads, lines=lines)
 
 
-def has_fixed_order(graph: Any) -> bool:
-    """Returns True if no operation of a graph or of its functions can give batches in another order the next time."""
+def dataset_shuffles(dataset: Any) -> bool | None:
+    """Returns True if a dataset shuffles, False if its order is fixed; None if that is not known.
+
+    Args:
+        dataset: A ``tf.data.Dataset``.
+    """
+    found = ["Shuffle" in type(dataset).__name__, *(graph_shuffles(one.function.graph) for one in dataset._functions())]
+    return any_shuffles(*found, *map(dataset_shuffles, dataset._inputs()))
+
+
+def graph_shuffles(graph: Any) -> bool | None:
+    """Returns True if a graph or one of its functions shuffles input; None if it may give batches in another order the next time."""
     functions = graph.as_graph_def().library.function
     kinds = {op.type for op in graph.get_operations()} | {node.op for function in functions for node in function.node_def}
-    return not any(part in kind for kind in kinds if "Dataset" in kind or "PyFunc" in kind for part in _UNORDERED)
+    if any("Shuffle" in kind and ("Dataset" in kind or "Queue" in kind) for kind in kinds):
+        return True
+    may = any(part in kind for kind in kinds if "Dataset" in kind or "PyFunc" in kind for part in _UNORDERED)
+    return None if may or "RandomShuffle" in kinds else False

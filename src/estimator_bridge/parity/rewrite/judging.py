@@ -10,9 +10,8 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.measures import gradient_fits, noise, update_fits
-from estimator_bridge.parity.causes.optimizers.accumulators import initial_accumulators
-from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences
-from estimator_bridge.parity.causes.optimizers.rates import learning_rate, schedule
+from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
+from estimator_bridge.parity.causes.optimizers.rates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
@@ -108,6 +107,7 @@ def judge_rewrite(
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
         *([] if findings else _without_effect(evidence)),
+        *_not_shuffled(evidence),
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
         *_other_notes(names, has_advice=bool(findings)),
@@ -153,7 +153,7 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
     """Yields what losses may not show: batches and initial slots, which the comparison replaces, and learning rates before an anchor."""
     for cause in (*batch_size(evidence), *batch_order(evidence)):
         yield ParityFinding("batch", cause.seen, cause.step)
-    for cause in (*learning_rate(evidence), *schedule(evidence)):
+    for cause in learning_rate(evidence):
         yield ParityFinding("first update", cause.seen, cause.step)
     for cause in initial_accumulators(evidence):
         yield ParityFinding("initial values", cause.seen, cause.step)
@@ -214,6 +214,12 @@ def _without_effect(evidence: Evidence) -> Iterator[str]:
     for row in TABLE:
         for _, new, here, there in differences(evidence, row):
             yield f"{row.key} of {new.name} is {here:.6g} in the old script and {there:.6g} in the new one. No step shows an effect."
+
+
+def _not_shuffled(evidence: Evidence) -> Iterator[str]:
+    is_other = any(batch.digests[0] != batch.digests[1] for batch in evidence.batches)
+    if evidence.old.shuffles and evidence.new.shuffles is False and is_other:
+        yield "The old script shuffles its training input, the new one reads rows in a fixed order. It ran on the old script's batches."
 
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:

@@ -20,7 +20,8 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
-from estimator_bridge.parity.rewrite.inputs import has_fixed_order
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles
+from estimator_bridge.parity.rewrite.inputs import graph_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
 from estimator_bridge.runtime.patching import wrap
@@ -184,7 +185,7 @@ class _ReferenceHook(TrainHook):
         forward = [op for op in graph.get_operations() if op in in_loss and not op.name.startswith("gradients")]
         self._trace.write("graph", **graph_facts(forward))
         collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
-        shuffles = draws_rows() or not has_fixed_order(graph)
+        shuffles = any_shuffles(graph_shuffles(graph), None if draws_rows() else False)
         alone = sum(tf.is_tensor(one) and one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
 

@@ -17,7 +17,8 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
 from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
-from estimator_bridge.parity.rewrite.inputs import Inputs, has_fixed_order
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.runtime.batch_digest import batch_digest
@@ -132,6 +133,10 @@ class Session:
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
         found = [_rows(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[digest for _, digest in found])
+
+    def write_order(self, own: Any) -> None:
+        """Writes if the script's own training dataset shuffles."""
+        self.trace.write("input", shuffles=any_shuffles(dataset_shuffles(own), None if draws_rows() else False))
 
     def fits(self, spec: Any) -> bool:
         """Returns True if recorded training batches fit the structure of a dataset."""
@@ -425,16 +430,10 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
 
     session.check(spec, what)
     if what.startswith("train"):
-        session.trace.write("input", shuffles=_shuffles(own) or draws_rows())
+        session.write_order(own)
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
     size = own.cardinality()
     return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made
-
-
-def _shuffles(dataset: Any) -> bool:
-    graphs = (function.function.graph for function in dataset._functions())
-    is_shuffled = "Shuffle" in type(dataset).__name__ or not all(map(has_fixed_order, graphs))
-    return is_shuffled or any(_shuffles(source) for source in dataset._inputs())
 
 
 def recorded(session: Session, call: str) -> Callable[[], Callable[[], Any]]:

@@ -1,14 +1,16 @@
-"""Numbers of an optimizer other than the learning rate: one row of a table each."""
+"""Numbers of an optimizer other than the learning rate, one row of a table each; and constants with which slots start."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
-from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import global_step, parting
-from estimator_bridge.parity.causes.optimizers.pairs import hyperparameters, is_of_optimizer
+import numpy as np
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, Rule, at, parting
+from estimator_bridge.parity.causes.optimizers.pairs import paired_optimizers
 from estimator_bridge.parity.evidence import Evidence, OptimizerEvidence
 
 
@@ -31,6 +33,7 @@ class Hyperparameter:
     advice: str = ""
 
 
+_EPSILONS = "Defaults: Adam 1e-8 in TensorFlow 1 and 1e-7 in Keras, RMSProp 1e-10 and 1e-7, Adagrad none and 1e-7."
 TABLE = (
     Hyperparameter("momentum", CauseName.MOMENTUM, advice="Keras' SGD has none by default."),
     Hyperparameter("nesterov", CauseName.NESTEROV, advice="It is use_nesterov in TensorFlow 1."),
@@ -45,18 +48,13 @@ TABLE = (
     Hyperparameter("centered", CauseName.HYPERPARAMETER),
     Hyperparameter("amsgrad", CauseName.HYPERPARAMETER),
     Hyperparameter("initial_accumulator_value", CauseName.ACCUMULATORS, None, advice="Its default is 0.1."),
-    Hyperparameter(
-        "epsilon",
-        CauseName.EPSILON,
-        tolerance=1e-11,
-        advice="Defaults: Adam 1e-8 in TensorFlow 1 and 1e-7 in Keras, RMSProp 1e-10 and 1e-7, Adagrad none and 1e-7.",
-    ),
+    Hyperparameter("epsilon", CauseName.EPSILON, tolerance=1e-11, advice=_EPSILONS),
 )
 
 
 def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[OptimizerEvidence, OptimizerEvidence, float, float]]:
     """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
-    for old, new in hyperparameters(evidence, parting(evidence).index):
+    for old, new in paired_optimizers(parting(evidence)):
         here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
         if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
             continue
@@ -65,15 +63,42 @@ def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[Optim
         yield old, new, here, there
 
 
-def _rule(row: Hyperparameter, evidence: Evidence) -> Iterator[Cause]:
-    if not is_of_optimizer(evidence):
-        return
-    for old, new, here, there in differences(evidence, row):
-        seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
-        value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
-        change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
-        yield Cause(row.cause, seen, change, global_step(evidence, parting(evidence).index), old.variables)
+def _rule(row: Hyperparameter) -> Rule:
+    @at(OPTIMIZER)
+    def rule(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+        for old, new, here, there in differences(evidence, row):
+            seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
+            value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
+            change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
+            yield place.cause(row.cause, seen, change, old.variables)
+
+    return rule
 
 
-RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = tuple(functools.partial(_rule, row) for row in TABLE)
+RULES: tuple[Rule, ...] = tuple(map(_rule, TABLE))
 """One rule for each hyperparameter."""
+
+
+def initial_accumulators(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if slots that are constant in the old script start with another constant in the new one.
+
+    The comparison gives the old values to the new side, so neither losses nor updates show it.
+    """
+    if evidence.start:  # the old script continued a training, whose slots are not initial ones
+        return
+    old, new = evidence.old.initial(), evidence.new.initial()
+    slots = [name for name in old if name in new and name in evidence.slots and np.ndim(old[name])]
+    different = [name for name in slots if _constant(old[name]) != _constant(new[name]) and _constant(old[name]) is not None]
+    if different:
+        here, there = (_constant(side[different[0]]) for side in (old, new))
+        seen = f"{some(different)}: old {here:.6g} at the start, new {'several values' if there is None else f'{there:.6g}'}."
+        change = f"Give the new optimizer initial_accumulator_value={here:.6g} (RMSProp of TensorFlow 1 starts with 1, Keras' with 0)."
+        yield Cause(CauseName.ACCUMULATORS, seen, change, 0, tuple(different))
+
+
+def _constant(value: Any) -> float | None:
+    array = np.asarray(value)
+    if not array.size or not np.issubdtype(array.dtype, np.floating):
+        return None
+    first = float(f"{float(array.flat[0]):.6g}")
+    return first if np.all(array == array.flat[0]) else None

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, global_step, parting
-from estimator_bridge.parity.causes.optimizers.pairs import KERAS, hyperparameters, is_of_optimizer, pairs_at
+from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, Stage, at, parting
+from estimator_bridge.parity.causes.optimizers.pairs import KERAS, paired_optimizers, pairs_at
 from estimator_bridge.parity.evidence import Evidence
 
 _SAME = 1e-5
@@ -23,38 +23,35 @@ CANNED = {
 """Start of a canned Estimator's name -> its default optimizers."""
 
 
-def canned_defaults(evidence: Evidence) -> Iterator[Cause]:
+@at(OPTIMIZER)
+def canned_defaults(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if the new script has Keras' default learning rate where a canned Estimator has its own."""
-    found = parting(evidence)
     canned = next((words for start, words in CANNED.items() if evidence.estimator.startswith(start)), "")
-    if not canned or not is_of_optimizer(evidence):
-        return
-    for old, new in hyperparameters(evidence, found.index):
+    for old, new in paired_optimizers(place) if canned else ():
         here, there = (one.hyperparameters.get("learning_rate", np.nan) for one in (old, new))
         defaults = [_KERAS_DEFAULTS.get(KERAS.get(old.name, ""), 0.0), *_CANNED_RATES]
         if not _same(here, there) and any(_same(there, default) for default in defaults):
             seen = f"Learning rate of {old.name}: old {here:.6g}, new {there:.6g}, which is a default of another optimizer or model."
             change = f"Use learning_rate={here:.6g}. Defaults of {evidence.estimator}: {canned}."
-            yield Cause(CauseName.CANNED_DEFAULTS, seen, change, global_step(evidence, found.index), old.variables)
+            yield place.cause(CauseName.CANNED_DEFAULTS, seen, change, old.variables)
 
 
 def learning_rate(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if the learning rate differs by a constant factor."""
-    for old, new, names, first in _different(evidence):
-        if _is_proportional(old, new) and not _shift(old, new):
-            here, there = old[first], new[first]
-            seen = f"Learning rate: old {here:.6g}, new {there:.6g} (x{there / here:.6g})."
-            step = global_step(evidence, first + 1)
-            yield Cause(CauseName.LEARNING_RATE, seen, f"Use learning_rate={here:.6g} in the new script.", step, names)
-
-
-def schedule(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if the learning rate changes otherwise from step to step."""
-    for old, new, names, first in _different(evidence):
-        shift = _shift(old, new)
-        if _is_proportional(old, new) and not shift:
+    """Yields a cause if the learning rate differs by a constant factor, or changes otherwise from step to step."""
+    for old, new, names in rates_of(evidence) if parting(evidence).stage >= Stage.UPDATE else ():
+        if not _apart(old, new).any():
             continue
-        step = global_step(evidence, first + 1)
+        first, shift, factor = (
+            int(np.argmax(_apart(old, new))),
+            _shift(old, new),
+            float(np.vdot(old, new) / max(np.vdot(old, old), 1e-300)),
+        )
+        step = evidence.start + first + 1
+        if factor and not _apart(old * factor, new).any() and not shift:
+            seen = f"Learning rate: old {old[first]:.6g}, new {new[first]:.6g} (x{new[first] / old[first]:.6g})."
+            change = f"Use learning_rate={old[first]:.6g} in the new script."
+            yield Cause(CauseName.LEARNING_RATE, seen, change, step, names)
+            continue
         sides = [some([f"{rate:.6g}" for rate in side[first : first + 3]]) for side in (old, new)]
         seen = f"Learning rates from step {step} on: old {sides[0]}; new {sides[1]}."
         change = "Compare the decay: its steps, rate, staircase, warm-up, and the number that it counts (global step)."
@@ -66,7 +63,8 @@ def schedule(evidence: Evidence) -> Iterator[Cause]:
 
 def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[str, ...]]]:
     """Yields (old, new, variables) with the learning rates of each step, for each pair of optimizers that has them."""
-    for here, there in pairs_at(evidence, 1):
+    first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
+    for here, there in (pair for steps in first for pair in pairs_at(*steps)):
         sides = zip(evidence.old.learning_rates, evidence.new.learning_rates, strict=False)
         rates = [(old[here], new[there]) for old, new in sides if here < len(old) and there < len(new)]
         if rates and np.isfinite(rates).all():
@@ -74,30 +72,15 @@ def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple
             yield old, new, evidence.old.steps[0].optimizers[here].variables
 
 
-def _different(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[str, ...], int]]:
-    """Yields rates that differ, and the position of the first one that does."""
-    if parting(evidence).stage >= Stage.UPDATE:
-        for old, new, names in rates_of(evidence):
-            if _apart(old, new).any():
-                yield old, new, names, int(np.argmax(_apart(old, new)))
-
-
 def _shift(old: np.ndarray, new: np.ndarray) -> str:
     """Returns "early" or "late" if the new rates are those of the step after or before; "" for all others and for constants."""
-    if len(old) > 2 and _apart(old[1:], old[:-1]).any():
-        for what, here, there in (("early", old[1:], new[:-1]), ("late", old[:-1], new[1:])):
-            if not _apart(here, there).any():
-                return what
-    return ""
+    is_varying = len(old) > 2 and _apart(old[1:], old[:-1]).any()
+    shifts = {"early": (old[1:], new[:-1]), "late": (old[:-1], new[1:])} if is_varying else {}
+    return next((what for what, pair in shifts.items() if not _apart(*pair).any()), "")
 
 
 def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.abs(new - old) > _SAME * np.abs(old) + 1e-6 * np.max(np.abs(old))
-
-
-def _is_proportional(old: np.ndarray, new: np.ndarray) -> bool:
-    factor = float(np.vdot(old, new) / max(np.vdot(old, old), 1e-300))
-    return factor != 0 and not _apart(old * factor, new).any()
 
 
 def _same(one: float, other: float) -> bool:

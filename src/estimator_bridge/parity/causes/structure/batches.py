@@ -1,4 +1,4 @@
-"""Batches of the new script's own input that differ from the recorded ones."""
+"""Batches of the new script's own input that differ from the recorded ones, which it was fed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.evidence import Evidence
+
+_FED = " The recorded batches were fed, so losses do not show it."
 
 
 def batch_size(evidence: Evidence) -> Iterator[Cause]:
@@ -18,18 +20,27 @@ def batch_size(evidence: Evidence) -> Iterator[Cause]:
             yield Cause(CauseName.BATCH_SIZE, seen, f"Batch the new script's input by {recorded}.", evidence.start + 1)
 
 
+def batch_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if the new script's own batches have values that no other order of rows explains."""
+    if evidence.other_values:
+        seen = f"The new script's own input gives other values: {'; '.join(evidence.other_values)}."
+        change = "Read, scale and encode features and labels as the old script's input_fn does."
+        yield Cause(CauseName.BATCH_VALUES, seen, change + _FED, evidence.start + 1)
+
+
 def batch_order(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if neither side shuffles, and the new script's own rows are the recorded ones in another order."""
+    """Yields a cause if the old script reads rows in a fixed order, and the new one in another or in a random one."""
     own, recorded = (tuple(batch.digests[side] for batch in evidence.batches) for side in (0, 1))
-    if evidence.is_shuffled or own == recorded:
+    if evidence.old.shuffles is not False or evidence.new.shuffles is None or own == recorded:
         return
+    index = next(index for index, pair in enumerate(zip(own, recorded, strict=True), 1) if pair[0] != pair[1])
     sums = [itertools.accumulate(side) for side in (own, recorded)]
-    if any(here == there for here, there in zip(*sums, strict=True)) or set(own) & set(recorded):
-        index = next(index for index, pair in enumerate(zip(own, recorded, strict=True), 1) if pair[0] != pair[1])
+    if evidence.new.shuffles:
+        seen = f"The new script shuffles its input, the old one reads rows in a fixed order; batch {index} is the first that differs."
+        yield Cause(CauseName.BATCH_ORDER, seen, f"Remove shuffle, or give fit shuffle=False.{_FED}", evidence.start + index)
+    elif any(here == there for here, there in zip(*sums, strict=True)) or set(own) & set(recorded):
         other = recorded.index(own[index - 1]) + 1 if own[index - 1] in recorded else 0
         where = f"its batch {index} is the old one's batch {other}" if other else f"its batch {index} has other rows"
         seen = f"Neither script shuffles, and the new script's own rows come in another order: {where}."
-        change = (
-            "Read files, rows and epochs in the old script's order. The recorded batches were fed, so losses do not show it."
-        )
+        change = f"Read files, rows and epochs in the old script's order.{_FED}"
         yield Cause(CauseName.BATCH_ORDER, seen, change, evidence.start + index)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, steps_at, update_fits
+from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
+from estimator_bridge.parity.causes.structure.normalization import one_sided_averages
 from estimator_bridge.parity.evidence import Evidence
 
 
@@ -17,20 +18,20 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     def spelled(names: list[str]) -> str:
         return some([f"{name} {list(evidence.shapes[name])}" if name in evidence.shapes else name for name in names])
 
+    both = tuple(missing + added)
     if missing and added:
         ranks = [sorted(len(evidence.shapes.get(name, ())) for name in side) for side in (missing, added)]
         kind = CauseName.SHAPES if ranks[0] == ranks[1] else CauseName.MISSING_VARIABLES
         seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
-        yield Cause(kind, seen, change, evidence.start, tuple(missing + added))
-    elif missing:
-        change = "Add the layer, bias or embedding to the new script that has these variables."
-        seen = f"The new script has no counterpart of {spelled(missing)}."
-        yield Cause(CauseName.MISSING_VARIABLES, seen, change, evidence.start, tuple(missing))
-    elif added:
+        yield Cause(kind, seen, change, evidence.start, both)
+    elif both:
+        kind = CauseName.MISSING_VARIABLES if missing else CauseName.EXTRA_VARIABLES
+        seen = f"The {'new' if missing else 'old'} script has no counterpart of {spelled(missing or added)}."
         change = "Remove the layer, or its bias (use_bias=False, center=False, scale=False), from the new script."
-        seen = f"The old script has no counterpart of {spelled(added)}."
-        yield Cause(CauseName.EXTRA_VARIABLES, seen, change, evidence.start, tuple(added))
+        if missing:
+            change = "Add the layer, bias or embedding to the new script that has these variables."
+        yield Cause(kind, seen, change, evidence.start, both)
 
 
 def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
@@ -41,6 +42,9 @@ def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
             return
         frozen = [name for name in here if name not in there and name in known]
         frozen += [name for name in _stopped(evidence) if name not in frozen]
+        still, _ = one_sided_averages(evidence, parting(evidence))
+        layers = {name.rpartition("/")[0] for name in still}  # the layer as a whole is in inference mode, a cause of its own
+        frozen = [name for name in frozen if name.rpartition("/")[0] not in layers]
         if frozen:
             seen = f"The old script trains {some(frozen)}; in the new script they get no gradient or no update."
             change = "Set trainable=True, remove tf.stop_gradient, and give the variables to the tape and to the optimizer."
@@ -55,10 +59,10 @@ def untrained_variables(evidence: Evidence) -> Iterator[Cause]:
 
 def _stopped(evidence: Evidence) -> list[str]:
     """Returns variables whose gradient or update is 0 in the new script alone."""
-    found = parting(evidence)
-    if found.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
+    place = parting(evidence)
+    if place.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
         return []
-    old, new = steps_at(evidence, found.index)
-    fits = update_fits(old, new) if found.stage is Stage.UPDATE else gradient_fits(old, new, found.stage is Stage.APPLIED)
+    old, new = place.steps
+    fits = update_fits(old, new) if place.stage is Stage.UPDATE else gradient_fits(old, new, place.stage is Stage.APPLIED)
     ignored = {*evidence.slots, *evidence.old.moving_averages}
     return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name not in ignored]

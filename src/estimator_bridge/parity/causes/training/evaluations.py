@@ -7,51 +7,51 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import Stage, parting
+from estimator_bridge.parity.causes.measures import Parting, Stage, at
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 
 
-def evaluation_dropout(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def evaluation_dropout(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause if the new script's evaluation draws dropout masks, and the old one's does not."""
     old, new = evidence.old.evaluation_dropout, evidence.new.evaluation_dropout
-    if _parts_here(evidence) and old is not None and new is not None and bool(old) != bool(new):
+    if old is not None and new is not None and bool(old) != bool(new):
         words = ["has dropout" if side else "has none" for side in (old, new)]
         seen = f"The old script's evaluation {words[0]}, the new one's {words[1]}. {_first(evidence)}"
         change = "Call layers with the training argument that call() gets, never with a constant."
         yield Cause(CauseName.EVALUATION_DROPOUT, seen, change, _step(evidence))
 
 
-def evaluation(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for metrics that differ."""
-    if not _parts_here(evidence) or not evidence.metrics:
+    if not evidence.metrics:
         return
     losses = [metric for metric in evidence.metrics if metric.metric == "loss"]
-    others = [metric for metric in evidence.metrics if metric.metric != "loss"]
-    names = some(sorted({metric.metric for metric in others}))
-    if losses and others:
-        seen = f"The training is equal; loss and {names} of evaluations are not. {_first(evidence)}"
+    names = some(sorted({metric.metric for metric in evidence.metrics} - {"loss"}))
+    if losses and names:
+        kind, seen = CauseName.EVALUATION_MODE, f"The training is equal; loss and {names} of evaluations are not."
         change = "Evaluate with training=False, from the last values, with the old script's labels and weights."
-        yield Cause(CauseName.EVALUATION_MODE, seen, change, _step(evidence))
     elif losses:
-        seen = f"The training is equal, the loss of evaluations is not. {_first(evidence)}{_by_rows(evidence, losses[0])}"
+        kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
         change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
-        yield Cause(CauseName.EVALUATION_LOSS, seen, change, _step(evidence))
     else:
-        seen = f"The training and the loss of evaluations are equal, {names} is defined otherwise. {_first(evidence)}"
+        kind, seen = (
+            CauseName.METRIC_DEFINITION,
+            f"The training and the loss of evaluations are equal, {names} is defined otherwise.",
+        )
         change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
-        yield Cause(CauseName.METRIC_DEFINITION, seen, change, _step(evidence))
+    by_rows = _by_rows(evidence, losses[0]) if kind is CauseName.EVALUATION_LOSS else ""
+    yield Cause(kind, f"{seen} {_first(evidence)}{by_rows}", change, _step(evidence))
 
 
-def predictions(evidence: Evidence) -> Iterator[Cause]:
+@at({Stage.EVALUATION})
+def predictions(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for predictions that differ where all else is equal."""
-    if _parts_here(evidence) and evidence.predictions and not evidence.metrics:
+    if evidence.predictions and not evidence.metrics:
         seen = f"Training and evaluations are equal, the predictions {some(list(evidence.predictions))} are not."
         change = "Compare the outputs: logits or probabilities, training=False, the order of rows."
         yield Cause(CauseName.PREDICTIONS, seen, change)
-
-
-def _parts_here(evidence: Evidence) -> bool:
-    return parting(evidence).stage is Stage.EVALUATION
 
 
 def _step(evidence: Evidence) -> int | None:

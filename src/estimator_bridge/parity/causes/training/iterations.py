@@ -7,29 +7,27 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import global_step, parting
-from estimator_bridge.parity.causes.optimizers.pairs import is_of_optimizer
+from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, at
 from estimator_bridge.parity.causes.optimizers.rates import rates_of
 from estimator_bridge.parity.evidence import Evidence
 
 _COUNTING = ("Adam", "Nadam", "Adamax", "AdamW")
 
 
-def iterations(evidence: Evidence) -> Iterator[Cause]:
+@at(OPTIMIZER)
+def iterations(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if the new optimizer counts more updates than steps, and its updates depend on that number."""
-    found = parting(evidence)
-    if not is_of_optimizer(evidence) or not _depends_on_count(evidence):
-        return
-    for index, counted in enumerate(evidence.new.iterations[: found.index], 1):
-        expected = global_step(evidence, index)
-        if counted != expected:
-            seen = f"The new optimizer counts {counted} updates after step {expected}; bias corrections and schedules move with it."
-            change = (
-                "Keras adds one at the end of each epoch if the dataset's size is unknown: give fit steps_per_epoch=, "
-                "use dataset.apply(tf.data.experimental.assert_cardinality(n)), or an optimizer of tf_keras.optimizers.legacy."
-            )
-            yield Cause(CauseName.ITERATIONS, seen, change, expected)
-            return
+    counted = enumerate(evidence.new.iterations[: place.index], evidence.start + 1)
+    wrong = next(((step, count) for step, count in counted if step != count), None)
+    if wrong and _depends_on_count(evidence):
+        seen = (
+            f"The new optimizer counts {wrong[1]} updates after step {wrong[0]}; bias corrections and schedules move with it."
+        )
+        change = (
+            "Keras adds one at the end of each epoch if the dataset's size is unknown: give fit steps_per_epoch=, "
+            "use dataset.apply(tf.data.experimental.assert_cardinality(n)), or an optimizer of tf_keras.optimizers.legacy."
+        )
+        yield Cause(CauseName.ITERATIONS, seen, change, wrong[0])
 
 
 def number_of_steps(evidence: Evidence) -> Iterator[Cause]:
@@ -39,20 +37,20 @@ def number_of_steps(evidence: Evidence) -> Iterator[Cause]:
         epochs = ", ".join(map(str, evidence.new.steps_per_epoch[:5]))
         seen = f"The old script trains {old} steps, the new one {new}{f' (epochs of {epochs})' if epochs else ''}."
         change = "Compare steps, max_steps, epochs, repeat(), drop_remainder and steps_per_epoch."
-        yield Cause(CauseName.STEPS, seen, change, global_step(evidence, min(old, new) + 1))
+        yield Cause(CauseName.STEPS, seen, change, evidence.start + min(old, new) + 1)
 
 
-def later_steps(evidence: Evidence) -> Iterator[Cause]:
+@at(OPTIMIZER)
+def later_steps(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if losses differ only after the first steps, and no other rule says why."""
-    found = parting(evidence)
-    if is_of_optimizer(evidence) and found.index > len(evidence.old.steps):
-        pair = evidence.old.losses[found.index - 1], evidence.new.losses[found.index - 1]
+    if place.index > len(evidence.old.steps):
+        pair = evidence.old.losses[place.index - 1], evidence.new.losses[place.index - 1]
         seen = f"The first {len(evidence.old.steps)} steps are equal. Losses then: old {pair[0]:.8g}, new {pair[1]:.8g}."
         change = (
             "Compare what depends on the step or the batch: warm-up, a last batch with fewer rows, an annealed weight; "
             "or rounding: --anchor 1 gives the old values back at each step."
         )
-        yield Cause(CauseName.LATER, seen, change, global_step(evidence, found.index))
+        yield place.cause(CauseName.LATER, seen, change)
 
 
 def _depends_on_count(evidence: Evidence) -> bool:

@@ -33,6 +33,10 @@ def intercept(session: Session, keras: Any) -> None:
     ):
         wrap(kind, __init__=_remember(made))
 
+    def loop_over(dataset: Any, batches: Iterator[Any], place: tuple[str, int]) -> _Loop:
+        session.write_order(dataset)
+        return _Loop(session, batches, dataset.element_spec, things, place)
+
     def iterate(original: Callable[..., Any], dataset: Any) -> Any:
         caller = sys._getframe(2)
         if not is_users(caller.f_code.co_filename):
@@ -44,14 +48,14 @@ def intercept(session: Session, keras: Any) -> None:
                 fix="Write the loop outside, and a tf.function for one step.",
             )
         place = caller.f_code.co_filename, caller.f_lineno
-        return _Loop(session, original(dataset), dataset.element_spec, things, place)
+        return loop_over(dataset, original(dataset), place)
 
     def as_numpy(original: Callable[..., Any], dataset: Any) -> Any:
         caller = sys._getframe(2)
         if not is_users(caller.f_code.co_filename):
             return original(dataset)
         place = caller.f_code.co_filename, caller.f_lineno
-        loop = _Loop(session, iter(dataset), dataset.element_spec, things, place)
+        loop = loop_over(dataset, iter(dataset), place)
         return (tf.nest.map_structure(lambda value: value.numpy(), batch) for batch in loop)
 
     def distribute(original: Callable[..., Any], strategy: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,88 @@
+"""Facts of the forward pass that its graph shows: broadcasts of labels, flattened tensors, epsilons of normalization, dropout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.measures import FORWARD, Parting, at
+from estimator_bridge.parity.evidence import DropoutSite, Evidence, GraphFacts
+
+
+@at(FORWARD)
+def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if the new step combines shapes [B, 1] and [B] where the old one does not: the loss is that of B x B pairs."""
+    old, new = evidence.old.graph, evidence.new.graph
+    batches = [side.batch_shapes.items() for side in (evidence.old, evidence.new)]
+    labels = [[shape for path, shape in batch if path.startswith("labels")] for batch in batches]
+    if new is None:  # an eager step: only ranks tell
+        is_broadcast = sorted(map(len, labels[0])) != sorted(map(len, labels[1]))
+    else:
+        is_broadcast = len(new.broadcasts) > (len(old.broadcasts) if old else 0)
+    if is_broadcast:
+        here, there = place.steps
+        spelled = [", ".join(str(list(shape)) for shape in side) or "unknown" for side in labels]
+        what = f"{some(list(new.broadcasts), 2)} of the new script combines" if new else "The new script may combine"
+        seen = f"{what} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
+        change = (
+            "Give labels and outputs one shape in the new script's loss (tf.squeeze(outputs, -1) or labels[:, None]). "
+            "compile(loss=f) gives f labels of shape (B, 1) for (B,); compute_loss gets them as they are."
+        )
+        yield place.cause(CauseName.BROADCAST, seen, change)
+
+
+@at(FORWARD)
+def dropout(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if the training steps have other dropout operations."""
+    if evidence.old.dropout is None or evidence.new.dropout is None:
+        return
+    old, new = ([site for site in side.dropout or () if site.rate != 0] for side in (evidence.old, evidence.new))
+    if not _agree(old, new):
+        seen = f"Dropout of a training step: old {_sites(old)}; new {_sites(new)}."
+        change = "Use the old script's rate: the share of units to drop, i.e. 1 - keep_prob."
+        if len(old) > len(new):
+            change = "Add the dropout to the new script, and call the model with training=True in the training step."
+        elif len(old) < len(new):
+            change = "Remove the dropout from the new script, or call the model with training=False where the old one does."
+        yield place.cause(CauseName.DROPOUT, seen, change)
+
+
+@at(FORWARD)
+def flatten_order(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if a tensor of the same sizes in another order is flattened: channels_first and channels_last."""
+    old, new = (side.graph or GraphFacts() for side in (evidence.old, evidence.new))
+    for shape in old.flattened:
+        others = [one for one in new.flattened if one not in old.flattened and sorted(one) == sorted(shape)]
+        if others and shape not in new.flattened:
+            here, there = (f"[batch, {', '.join(map(str, one))}]" for one in (shape, others[0]))
+            change = (
+                f"Transpose to {here} before Flatten in the new script (keras.layers.Permute), "
+                "or use the old script's data_format. The weights that follow have that order."
+            )
+            yield place.cause(CauseName.FLATTEN_ORDER, f"The old script flattens {here}, the new one {there}.", change)
+            return
+
+
+@at(FORWARD)
+def batch_norm_epsilon(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if normalization adds another number to the variance."""
+    graphs = (side.graph or GraphFacts() for side in (evidence.old, evidence.new))
+    here, there = (sorted({float(f"{epsilon:.5g}") for epsilon in graph.epsilons}) for graph in graphs)
+    if here and there and here != there:
+        old, new = (some([f"{epsilon:g}" for epsilon in side]) for side in (here, there))
+        seen = f"Normalization adds {old} to the variance in the old script, {new} in the new one."
+        change = f"Give the new layers epsilon={here[0]:g} (tf.layers and Keras: 1e-3, slim and tf.contrib.layers: 1e-3)."
+        yield place.cause(CauseName.BATCH_NORM_EPSILON, seen, change)
+
+
+def _agree(old: list[DropoutSite], new: list[DropoutSite]) -> bool:
+    """Returns True if the operations are equal as far as rates and sizes are known."""
+    both = [*old, *new]
+    is_known = [None not in {site.rate for site in both}, all(site.shape and None not in site.shape for site in both)]
+    keys = [[(site.rate if is_known[0] else None, site.shape if is_known[1] else None) for site in side] for side in (old, new)]
+    return Counter(keys[0]) == Counter(keys[1])
+
+
+def _sites(sites: list[DropoutSite]) -> str:
+    return ", ".join(f"{site.rate} of [{', '.join(map(str, ('batch', *site.shape)))}]" for site in sites[:4]) or "none"
