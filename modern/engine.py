@@ -26,6 +26,7 @@ from estimator_bridge.modern.evaluation import evaluate as evaluation
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.parallel.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
@@ -46,6 +47,8 @@ class ModernEngine(Engine):
         audited: True to give the callbacks a digest of each batch.
         jit_compile: True to let XLA compute the gradients of a training step, as far as it can compile them.
         mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
+        micro: Number of micro-batches in which a training step computes each batch; see ``AccumulatingTransplant``.
+        micro_statistics: True to let batch norm and the like see one micro-batch at a time.
 
     Attributes:
         calls: Number of calls so far.
@@ -56,6 +59,8 @@ class ModernEngine(Engine):
     audited: bool = False
     jit_compile: bool = False
     mixed_precision: bool = False
+    micro: int = 1
+    micro_statistics: bool = False
 
     def __post_init__(self) -> None:
         if self.jit_compile and self.mixed_precision:
@@ -87,12 +92,15 @@ class ModernEngine(Engine):
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
+            chosen = dataclasses.replace(chosen, micro_batches=self.micro)
             with lost_workers(chosen), refusals(self.jit_compile), mixed_precision(chosen, self.mixed_precision) as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 
     def _trainer(self, config: Any) -> Callable[..., None]:
         transplant = CompiledTransplant if self.jit_compile else UnscaledTransplant if self.mixed_precision else Transplant
+        if self.micro > 1:
+            transplant = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
         if strategies.decision_for(config).strategy != "ParameterServerStrategy":
             return functools.partial(training.train, make_transplant=transplant)
         if transplant is not Transplant:

@@ -170,11 +170,17 @@ class Transplant:
         weight = self._weight(batch)
         remaining = iter(self.updates)
         for stage, run in self._stages:
-            outputs = run([known[tensor.name] for tensor in stage.fragment.inputs])
-            known.update(zip((tensor.name for tensor in stage.fragment.outputs), outputs, strict=True))
+            known |= self._outputs_of(stage.fragment, run, known, batch)
             for _ in stage.updates:
                 self._apply(*next(remaining), known, weight)
         return self._combined(known[self.model.spec.loss.name], weight), known
+
+    def _outputs_of(
+        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batch: Sequence[Tensor]
+    ) -> dict[str, Tensor]:
+        """Runs a stage, and returns its outputs by their names."""
+        outputs = run([known[tensor.name] for tensor in fragment.inputs])
+        return dict(zip((tensor.name for tensor in fragment.outputs), outputs, strict=True))
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         """Makes one Keras optimizer for each TF1 optimizer, which may apply several times in a step and shares Adam's count."""

@@ -69,7 +69,8 @@ def train(
     """
     model = _model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
-    run = HookedRun(model, [model.spec.train_op, model.spec.loss], distribution.replicas)
+    pieces = distribution.replicas * distribution.micro_batches
+    run = HookedRun(model, [model.spec.train_op, model.spec.loss], pieces)
     own = _callbacks(run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
@@ -121,7 +122,8 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
-    return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
+    micro = distribution.micro_batches
+    return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed, micro)
 
 
 class _Source:
