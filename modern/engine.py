@@ -27,6 +27,7 @@ from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, cont
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.parallel.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.row_checks import row_refusals
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
@@ -93,7 +94,8 @@ class ModernEngine(Engine):
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
             chosen = dataclasses.replace(chosen, micro_batches=self.micro)
-            with lost_workers(chosen), refusals(self.jit_compile), mixed_precision(chosen, self.mixed_precision) as reports:
+            mixed = mixed_precision(chosen, self.mixed_precision)
+            with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 

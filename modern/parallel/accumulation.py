@@ -12,11 +12,13 @@ from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
-from estimator_bridge.modern.graph.stages import Stage
+from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.division import Division
 from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
 from estimator_bridge.modern.parallel.reductions import Reduction, has_unique_rows, losses_of
+from estimator_bridge.modern.parallel.regularization import Regularization
+from estimator_bridge.modern.parallel.row_checks import check_of
 from estimator_bridge.modern.step.split_checks import nonlinear_part
 from estimator_bridge.modern.step.transplant import Transplant
 
@@ -50,12 +52,20 @@ class AccumulatingTransplant(Transplant):
         statistics: bool = False,
     ) -> None:
         self._number = number
+        self._regularization: Regularization | None = None
         self._statistics = statistics
         super().__init__(model, report, split, streams)
 
-    def _import(self) -> None:
-        self._division = Division(self.model, self._plan, self._statistics)
+    def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
+        made = super()._planned(report)
+        self._division = Division(self.model, made, self._statistics)
         self._check_losses()
+        if self._regularization is None and self._sums:  # once: later the graph is finished
+            losses = losses_of(self.model, self._division.derivations)
+            self._regularization = Regularization(losses, self._division.derivations, self._division.each)
+        return made
+
+    def _import(self) -> None:
         reduced = self._division.reduced
         joined = frozenset(name for name, way in reduced.items() if way in (Reduction.JOIN, Reduction.INDICES))
         store = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
@@ -69,9 +79,13 @@ class AccumulatingTransplant(Transplant):
         for part in reversed(self._division.parts):
             run: Any = store.function(part.each.fragment)
             loop = Loop(part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums)
+            if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
+                ops = part.each.operations & self._division.core
+                loop.check = check_of(ops, part.each.fragment.outputs, reduced, store.function, leaves)
             runs = [(part.before, function(part.before.fragment)), (part.each, loop), (part.after, function(part.after.fragment))]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
+        self._once: Any = self._regularization.function(store.function) if self._regularization else dict
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
 
     @property
@@ -83,7 +97,9 @@ class AccumulatingTransplant(Transplant):
     ) -> dict[str, Tensor]:
         if not isinstance(run, Loop):
             return super()._outputs_of(fragment, run, known, batch)
-        return run.run(MicroBatches(self.model.pipeline, self._number, batch), known)
+        micro = MicroBatches(self.model.pipeline, self._number, batch)
+        with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
+            return run.run(micro, known, self._once())
 
     def _unique(self) -> dict[str, str]:
         sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]

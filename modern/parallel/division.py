@@ -44,6 +44,8 @@ class Division:
 
     Attributes:
         reduced: Name of a tensor that is combined -> way of doing so.
+        each: Operations of each micro-batch.
+        core: Operations that losses and gradients are computed by.
         parts: Parts of each stage.
 
     Raises:
@@ -58,26 +60,26 @@ class Division:
         self.derivations = trained(model, self._ops)
         self.reduced: Mapping[str, Reduction] = reductions(model, self.derivations)
         tensors = [tensor for op in self._ops for tensor in op.outputs if tensor.name in self.reduced]
-        self._core = upstream([tensor.op for tensor in tensors], lambda op: is_source(op) or op not in self._ops)
-        self._each = self._find_each()
-        needed = [one for op in self._each for one in (data_producers(op) if op not in self._core else ())]
-        self._before = upstream([*self._core, *needed], self._is_no_part_of_before, data_producers)
+        self.core = upstream([tensor.op for tensor in tensors], lambda op: is_source(op) or op not in self._ops)
+        self.each = self._find_each()
+        needed = [one for op in self.each for one in (data_producers(op) if op not in self.core else ())]
+        self._before = upstream([*self.core, *needed], self._is_no_part_of_before, data_producers)
         self._check_writes(writes_allowed)
         self._check_updates(plan)
         self.parts = [self._divide(stage) for stage in plan.stages]
 
     def varies(self, tensor: Tensor) -> bool:
         """Returns True if a tensor differs between micro-batches, and is not combined."""
-        return tensor.name not in self.reduced and (_is_batch(tensor.op) or tensor.op in self._each)
+        return tensor.name not in self.reduced and (_is_batch(tensor.op) or tensor.op in self.each)
 
     def _is_no_part_of_before(self, op: Operation) -> bool:
-        return is_source(op) or op not in self._ops or op in self._each
+        return is_source(op) or op not in self._ops or op in self.each
 
     def _find_each(self) -> set[Operation]:
         each: set[Operation] = set()
         combined: set[Operation] = set()  # operations that read what is combined
         for op in sorted(self._ops, key=lambda op: op._id):
-            if op in self._core:
+            if op in self.core:
                 if self._effects.of(op) is Effect.DRAW or any(_is_batch(one) or one in each for one in data_producers(op)):
                     each.add(op)
                 continue
@@ -102,7 +104,7 @@ class Division:
 
     def _check_writes(self, allowed: bool) -> None:
         metrics = {variable.op.name for variable in self._model.collection(v1.GraphKeys.METRIC_VARIABLES)}
-        for name, op in sorted(writes(self._each), key=lambda pair: pair[1]._id):
+        for name, op in sorted(writes(self.each), key=lambda pair: pair[1]._id):
             if name not in metrics and not allowed:
                 raise refused(
                     op,
@@ -111,7 +113,7 @@ class Division:
                     fix="Train without --micro, or add --micro-statistics to let batch norm and the like see one micro-batch at a time.",
                 )
         for op in self._before:
-            if self._effects.of(op) is Effect.CHANGE and not self._each.isdisjoint(self._upstream([op])):
+            if self._effects.of(op) is Effect.CHANGE and not self.each.isdisjoint(self._upstream([op])):
                 raise refused(
                     op,
                     f"{op.name!r} ({op.type}) must run once a step, between two operations that run for each micro-batch.",
@@ -136,10 +138,10 @@ class Division:
 
     def _divide(self, stage: Stage) -> Part:
         references = self._model.references
-        each, before = stage.operations & self._each, stage.operations & self._before
+        each, before = stage.operations & self.each, stage.operations & self._before
         after = stage.operations - each - before
         again = read_again(after, references)
-        self._check_order(each - self._core, after)
+        self._check_order(each - self.core, after)
         outputs = [*stage.fragment.outputs]
         of_each = _outputs(each, [*outputs, *_inputs(after)])
         of_before = _outputs(before, [*outputs, *_inputs(each | after)])

@@ -39,9 +39,27 @@ class MicroBatches:
 
     def part(self, index: Tensor) -> list[Tensor]:
         """Returns the tensors of one part, in the order of ``pipeline.leaves``."""
+        return self._cut([self._limits(index)])
+
+    def exchanged(self, index: Tensor) -> list[Tensor]:
+        """Returns the rows of the first or second part (0, 1), or those of both after an exchange of their second halves (2, 3).
+
+        Both parts have the number of rows of the smallest part; ``rows_of_smallest`` must be at least 2.
+        """
+        size = self.rows_of_smallest
+        half = size // 2
+        first = tf.where((index == 0) | (index == 2), tf.zeros_like(size), size)
+        second = tf.where((index == 0) | (index == 3), tf.zeros_like(size), size)
+        return self._cut([(first, first + half), (second + half, second + size)])
+
+    @property
+    def rows_of_smallest(self) -> Tensor:
+        """Number of rows that each part has at least."""
+        return self._rows // self.count
+
+    def _cut(self, limits: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
         with tf.device("/cpu:0"):  # only these rows are copied to the device of the model
-            start, end = self._limits(index)
-            parts = [self._part_of(one, start, end) for one in self._tensors]
+            parts = [self._rows_of(one, limits) for one in self._tensors]
         flat: list[Tensor] = tf.nest.flatten(parts, expand_composites=True)
         return flat
 
@@ -53,14 +71,21 @@ class MicroBatches:
     def _limits(self, index: Tensor) -> tuple[Tensor, Tensor]:
         return index * self._rows // self.count, (index + 1) * self._rows // self.count
 
-    def _part_of(self, tensor: Any, start: Tensor, end: Tensor) -> Any:
+    def _rows_of(self, tensor: Any, limits: Sequence[tuple[Tensor, Tensor]]) -> Any:
         if isinstance(tensor, tf.SparseTensor):
-            rest = tensor.dense_shape[1:]
-            return tf.sparse.slice(tensor, tf.concat([[start], tf.zeros_like(rest)], 0), tf.concat([[end - start], rest], 0))
-        return tf.ensure_shape(tensor[start:end], [self._static, *tensor.shape[1:]])
+            pieces = [_sparse_rows(tensor, *pair) for pair in limits]
+            return pieces[0] if len(pieces) == 1 else tf.sparse.concat(0, pieces)
+        pieces = [tensor[start:end] for start, end in limits]
+        rows = pieces[0] if len(pieces) == 1 else tf.concat(pieces, 0)
+        return tf.ensure_shape(rows, [self._static, *tensor.shape[1:]])
 
 
 _UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
+
+
+def _sparse_rows(tensor: Any, start: Tensor, end: Tensor) -> Any:
+    rest = tensor.dense_shape[1:]
+    return tf.sparse.slice(tensor, tf.concat([[start], tf.zeros_like(rest)], 0), tf.concat([[end - start], rest], 0))
 
 
 def _rows(tensor: Any) -> Tensor:
@@ -78,7 +103,12 @@ class Loop:
         unique: Names of indices whose rows are added up: indices -> values.
         kept: Names of outputs whose values of each micro-batch a later loop reads.
         sums: True to add up losses, False for the mean.
+
+    Attributes:
+        check: Check of the first batch, if any.
     """
+
+    check: Any = None
 
     def __init__(
         self,
@@ -98,12 +128,13 @@ class Loop:
         self._kept = [number for number, tensor in enumerate(fragment.outputs) if tensor.name in kept]
         self._ways = [reduced.get(tensor.name, Reduction.LAST) for tensor in fragment.outputs]
 
-    def run(self, micro: MicroBatches, known: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, micro: MicroBatches, known: Mapping[str, Any], once: Mapping[str, Tensor]) -> dict[str, Any]:
         """Runs all micro-batches.
 
         Args:
             micro: Batch.
             known: Inputs of the fragment by their names, and what earlier loops kept.
+            once: Name of a sum over the micro-batches -> what each of them adds, but the batch has once.
 
         Returns:
             The combined tensors by their names, and what later loops read.
@@ -120,12 +151,14 @@ class Loop:
         count = tf.cast(micro.count, tf.int32)
         states = [_start(way, tensor.dtype, count) for way, tensor in zip(self._ways, outputs, strict=True)]
         kept = [_array(outputs[number].dtype, count) for number in self._kept]
-        _, states, kept = tf.while_loop(
-            lambda index, *_: index < micro.count, body, (tf.constant(0, tf.int64), states, kept), parallel_iterations=1
-        )
+        start = [tf.constant(0, tf.int64), states, kept]
+        _, states, kept = looped(lambda index, *_: index < micro.count, body, start)
         arrays = {_key(outputs[number]): array for number, array in zip(self._kept, kept, strict=True)}
         values = self._finished(states, None if self._sums else micro.count)
-        return arrays | dict(zip((tensor.name for tensor in outputs), values, strict=True))
+        by_name = dict(zip((tensor.name for tensor in outputs), values, strict=True))
+        for name in by_name.keys() & once.keys():
+            by_name[name] -= tf.cast(micro.count - 1, by_name[name].dtype) * once[name]
+        return arrays | by_name
 
     def _inputs(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> list[Tensor]:
         own = dict(zip(self._leaves, part, strict=True))
@@ -149,6 +182,12 @@ class Loop:
         return values
 
 
+def looped(condition: Callable[..., Tensor], body: Callable[..., Any], start: Sequence[Any]) -> Any:
+    """Returns the variables of a loop that runs one iteration after the other; their shapes may change."""
+    any_shape = tf.nest.map_structure(lambda _: tf.TensorShape(None), list(start))
+    return tf.while_loop(condition, body, start, shape_invariants=any_shape, parallel_iterations=1)
+
+
 def _key(tensor: Tensor) -> str:
     """Returns the name of the values of all micro-batches."""
     return f"{tensor.name} of each micro-batch"
@@ -163,7 +202,7 @@ def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
         return _array(dtype, count)
     if dtype == tf.variant:  # e.g., the outputs of a loop so far
         return tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=0, element_dtype=tf.float32)
-    return tf.raw_ops.PlaceholderWithDefault(input=tf.zeros([], dtype), shape=None)  # of a shape that is not known yet
+    return tf.zeros([], dtype)
 
 
 def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:

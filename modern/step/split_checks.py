@@ -9,7 +9,7 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
-_OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
+OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
 def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
@@ -43,7 +43,8 @@ def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | 
     """
     sums, weighted = _reductions(loss)
     if declared_sum:
-        return None
+        others = [op for op in linear_leaves(loss) if op.type != "Sum" and _reads_batch(op)]
+        return (f"it declares its loss as a sum, and {others[0].name!r} ({others[0].type}) is none", others[0]) if others else None
     if sums:
         return f"its loss adds up the batch by {sums[0].name!r} instead of tf.losses, which would declare the sum", sums[0]
     if weighted:
@@ -74,8 +75,13 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
 
 def linear_operations(loss: Tensor) -> list[Operation]:
     """Returns the operations on whose results a loss depends linearly, in order: its terms and factors, and what adds them up."""
-    combined = upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents)
+    combined = upstream([loss.op], lambda op: is_source(op) or op.type in OF_SHAPE_ALONE, _linear_parents)
     return sorted(combined, key=lambda op: op._id)
+
+
+def linear_leaves(loss: Tensor) -> list[Operation]:
+    """Returns those of ``linear_operations`` at which the walk ends: reductions of a batch, regularization, constants."""
+    return [op for op in linear_operations(loss) if not _linear_parents(op)]
 
 
 def _linear_parents(op: Operation) -> list[Operation]:
@@ -87,7 +93,7 @@ def _linear_parents(op: Operation) -> list[Operation]:
 
 def _reads_batch(op: Operation) -> bool:
     """Returns True if the result of ``op`` depends on the values of a batch, not only on their shapes."""
-    if op.type in _OF_SHAPE_ALONE:
+    if op.type in OF_SHAPE_ALONE:
         return False
-    values_of = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
+    values_of = upstream([op], lambda one: one.type in OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
     return any(one.type == "Placeholder" for one in values_of)
