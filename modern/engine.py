@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.distribution import strategies
@@ -64,11 +64,12 @@ class ModernEngine(Engine):
     micro_statistics: bool = False
 
     def __post_init__(self) -> None:
-        if self.jit_compile and self.mixed_precision:
-            raise NotSupportedError(
-                "--jit-compile and --mixed-precision cannot be combined.",
-                expected="one of --jit-compile and --mixed-precision: XLA compiles a step as it is, without changing its precision",
-                fix="Leave out one of them.",
+        flags = " and ".join(self._flags)
+        if len(self._flags) > 1:
+            raise NotSupportedError(f"{flags} cannot be combined.", expected=f"one of {flags}", fix="Leave out one of them.")
+        if self.micro_statistics and self.micro == 1:
+            raise BridgeError(
+                "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
             )
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
@@ -99,14 +100,19 @@ class ModernEngine(Engine):
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 
+    @property
+    def _flags(self) -> list[str]:
+        """Options that each choose a kind of transplant."""
+        given = {"--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision, "--micro": self.micro > 1}
+        return [flag for flag, is_given in given.items() if is_given]
+
     def _trainer(self, config: Any) -> Callable[..., None]:
-        transplant = CompiledTransplant if self.jit_compile else UnscaledTransplant if self.mixed_precision else Transplant
-        if self.micro > 1:
-            transplant = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
+        accumulating = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
+        kinds = {"--jit-compile": CompiledTransplant, "--mixed-precision": UnscaledTransplant, "--micro": accumulating}
+        flag = next(iter(self._flags), None)
         if strategies.decision_for(config).strategy != "ParameterServerStrategy":
-            return functools.partial(training.train, make_transplant=transplant)
-        if transplant is not Transplant:
-            flag = "--jit-compile" if self.jit_compile else "--mixed-precision"
+            return functools.partial(training.train, make_transplant=kinds[flag] if flag else Transplant)
+        if flag:
             raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
         return parameter_servers.train
 

@@ -20,7 +20,7 @@ from estimator_bridge.modern.parallel.reductions import Reduction, has_unique_ro
 from estimator_bridge.modern.parallel.regularization import Regularization
 from estimator_bridge.modern.parallel.row_checks import check_of
 from estimator_bridge.modern.step.split_checks import nonlinear_part
-from estimator_bridge.modern.step.transplant import Transplant
+from estimator_bridge.modern.step.transplant import Parts, Transplant
 
 
 class AccumulatingTransplant(Transplant):
@@ -65,6 +65,15 @@ class AccumulatingTransplant(Transplant):
             self._regularization = Regularization(losses, self._division.derivations, self._division.each)
         return made
 
+    @property
+    def parts(self) -> Parts | None:
+        """Parts of which a step sees one batch: pieces of replicas, or micro-batches."""
+        return super().parts or Parts("the last micro-batch", "each micro-batch has a part", "Train without --micro")
+
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Returns True for losses, gradients, what is computed from them, and what depends on no batch."""
+        return super().is_whole(tensor) and not self._division.varies(tensor)
+
     def _import(self) -> None:
         reduced = self._division.reduced
         joined = frozenset(name for name, way in reduced.items() if way in (Reduction.JOIN, Reduction.INDICES))
@@ -82,7 +91,11 @@ class AccumulatingTransplant(Transplant):
             if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
                 ops = part.each.operations & self._division.core
                 loop.check = check_of(ops, part.each.fragment.outputs, reduced, store.function, leaves)
-            runs = [(part.before, function(part.before.fragment)), (part.each, loop), (part.after, function(part.after.fragment))]
+            runs = [
+                (part.before, function(part.before.fragment)),
+                (part.each, loop),
+                (part.after, function(part.after.fragment)),
+            ]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
         self._once: Any = self._regularization.function(store.function) if self._regularization else dict

@@ -69,8 +69,17 @@ class Division:
         self.parts = [self._divide(stage) for stage in plan.stages]
 
     def varies(self, tensor: Tensor) -> bool:
-        """Returns True if a tensor differs between micro-batches, and is not combined."""
-        return tensor.name not in self.reduced and (_is_batch(tensor.op) or tensor.op in self.each)
+        """Returns True if a tensor differs between micro-batches: it depends on the batch other than by what is combined."""
+        waiting, seen = [tensor], set[str]()
+        while waiting:
+            one = waiting.pop()
+            if one.name in seen or one.name in self.reduced:
+                continue
+            seen.add(one.name)
+            if _is_batch(one.op) or one.op in self.each:
+                return True
+            waiting += [] if is_source(one.op) or one.op in self._ops else one.op.inputs
+        return False
 
     def _is_no_part_of_before(self, op: Operation) -> bool:
         return is_source(op) or op not in self._ops or op in self.each
@@ -157,7 +166,12 @@ class Division:
     def _check_order(self, beside: Set[Operation], after: Set[Operation]) -> None:
         waited_for = self._upstream(beside) & after
         for name, op in writes(waited_for):
-            if any(one.op.name == name for reader in self._upstream(beside) for one in reader.inputs if one.op.type == "VarHandleOp"):
+            if any(
+                one.op.name == name
+                for reader in self._upstream(beside)
+                for one in reader.inputs
+                if one.op.type == "VarHandleOp"
+            ):
                 raise refused(
                     op,
                     f"Operations on the batch wait for the change of {name!r} in the same step, and read this variable.",

@@ -145,7 +145,9 @@ class Loop:
             values = self._call(self._inputs(micro.part(index), index, known))
             share = None if micro.are_equal or self._sums else micro.share(index)
             added = [_added(way, *pair, index, share) for way, *pair in zip(self._ways, states, values, strict=True)]
-            held = [array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)]
+            held = [
+                array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)
+            ]
             return index + 1, added, held
 
         count = tf.cast(micro.count, tf.int32)

@@ -107,7 +107,9 @@ def check_of(
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
     values_of = upstream([one.op for one in _draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
     if any(is_source(op) and op.type != "VarHandleOp" for op in values_of):
-        logging.warn("Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them.")
+        logging.warn(
+            "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
+        )
         return None
     return RowCheck(ops, outputs, reduced, function, leaves)
 

@@ -8,6 +8,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
+_SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
@@ -43,8 +44,10 @@ def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | 
     """
     sums, weighted = _reductions(loss)
     if declared_sum:
-        others = [op for op in linear_leaves(loss) if op.type != "Sum" and _reads_batch(op)]
-        return (f"it declares its loss as a sum, and {others[0].name!r} ({others[0].type}) is none", others[0]) if others else None
+        others = [op for op in linear_leaves(loss) if op.type not in _SUMS and _reads_batch(op)]
+        return (
+            (f"it declares its loss as a sum, and {others[0].name!r} ({others[0].type}) is none", others[0]) if others else None
+        )
     if sums:
         return f"its loss adds up the batch by {sums[0].name!r} instead of tf.losses, which would declare the sum", sums[0]
     if weighted:
@@ -66,7 +69,7 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
     """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values, in order."""
     sums, weighted = [], []
     for op in linear_operations(loss):
-        if op.type == "Sum" and _reads_batch(op):
+        if op.type in _SUMS and _reads_batch(op):
             sums.append(op)
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
             weighted.append(op.inputs[1].op)

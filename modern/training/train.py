@@ -78,9 +78,9 @@ def train(
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(every), distribution.split, run.streams if run.hooks else None)
     check_equal(transplant.variables, distribution)
-    if transplant.pieces > 1 and transplant.observations:
+    if transplant.parts and not all(transplant.is_whole(tensor) for group in transplant.watched for tensor in group):
         logging.warn(
-            "Summaries and logged tensors show only the first replica's rows of each batch; the loss is that of all rows."
+            f"Summaries and logged tensors show only {transplant.parts.shown} of each batch; the loss is that of all rows."
         )
     source = _Source(model.pipeline, call.input_fn, distribution, audited)
     batches = BatchStream(model.pipeline, source.iterator, audited)
@@ -123,7 +123,9 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
     micro = distribution.micro_batches
-    return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed, micro)
+    return model_graph.build(
+        estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed, micro
+    )
 
 
 class _Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.cli.main import main
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.engine import ModernEngine
 from tests.modern.jobs import (
     CLASSES,
     IDS,
@@ -54,7 +57,9 @@ def train(
     return losses.values, saved(folder)
 
 
-def check_same(model_fn: ModelFn, folder: Path, numbers: tuple[int, ...] = (2, 4), **options: Any) -> tuple[list[float], Values]:
+def check_same(
+    model_fn: ModelFn, folder: Path, numbers: tuple[int, ...] = (2, 4), **options: Any
+) -> tuple[list[float], Values]:
     """Asserts that the losses and the checkpoint do not depend on the number of micro-batches; returns those of one."""
     losses, values = train(model_fn, folder / "1", 1, **options)
     for number in numbers:
@@ -157,3 +162,227 @@ def test_wide_and_deep_trains_with_both_of_its_optimizers(tmp_path: Path) -> Non
     results = {number: train(make(tmp_path / str(number)), tmp_path / str(number), number, input_fn) for number in (1, 3)}
     np.testing.assert_allclose(results[3][0], results[1][0], rtol=TOLERANCE)
     assert_close(results[3][1], results[1][1], 1e-5)
+
+
+def test_rows_of_a_sparse_tensor_are_divided_and_each_word_is_looked_up_once(tmp_path: Path) -> None:
+    """``embedding_lookup_sparse`` gives one gradient row for each word of a batch; clipping depends on that."""
+
+    def input_fn() -> Any:
+        def sparse(words: Any, label: Any) -> Any:
+            return {"words": tf.sparse.from_dense(tf.where(words % 3 > 0, words, tf.zeros_like(words)))}, label
+
+        return tf.data.Dataset.from_tensor_slices((WORDS, Y)).repeat().batch(12).map(sparse)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        partitioner = v1.fixed_size_partitioner(2)
+        constant = v1.constant_initializer(np.linspace(-0.3, 0.3, IDS * 2))
+        table = v1.get_variable("table", [IDS, 2], partitioner=partitioner, initializer=constant)
+        rows = tf.nn.embedding_lookup_sparse(table, features["words"], None, combiner="mean")
+        loss = tf.reduce_mean(tf.square(linear(rows) - labels))
+        return spec(mode, loss, clipped(loss, v1.train.AdamOptimizer(0.1), 0.05))
+
+    check_same(model_fn, tmp_path, (3,), input_fn=input_fn)
+
+
+def test_metrics_and_averages_of_a_step_see_all_rows_once(tmp_path: Path) -> None:
+    """A streaming accuracy sees each row, and a moving average of the loss moves once a step."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        out = linear(features["x"])
+        loss = tf.reduce_mean(tf.square(out - labels))
+        minimize = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
+        _, accuracy = v1.metrics.accuracy(labels > 0, out > 0)
+        kept = [v1.get_variable(name, [], trainable=False, initializer=v1.zeros_initializer()) for name in ("hits", "mean")]
+        with tf.control_dependencies([accuracy]):
+            total, _ = v1.get_collection(v1.GraphKeys.METRIC_VARIABLES)
+            hits = v1.assign(kept[0], total)
+        average = v1.train.ExponentialMovingAverage(0.9).apply([loss])
+        return spec(mode, loss, tf.group(minimize, average, hits, v1.assign_add(kept[1], loss)))
+
+    _, values = check_same(model_fn, tmp_path, (4,))
+    assert values["hits"] > 0
+
+
+def test_a_second_loss_after_the_first_update_is_that_of_the_whole_batch(tmp_path: Path) -> None:
+    """As in adversarial training: the second network is trained on what the first one gives, once that has been updated."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        out = linear(features["x"], "first")
+        first = tf.reduce_mean(tf.square(out - labels))
+        optimizer = v1.train.GradientDescentOptimizer(0.1)
+        update = optimizer.minimize(first, var_list=v1.trainable_variables("first"))
+        with tf.control_dependencies([update]):
+            second = tf.reduce_mean(tf.square(linear(tf.concat([out, tf.identity(features["x"])], 1), "second") - labels))
+            own = v1.trainable_variables("second")
+            train_op = v1.train.AdamOptimizer(0.1).minimize(second, v1.train.get_global_step(), own)
+        return spec(mode, first + second, train_op)
+
+    check_same(model_fn, tmp_path, (4,))
+
+
+def test_each_micro_batch_drops_other_units(tmp_path: Path) -> None:
+    """A unit's gradient is the mean of two rows' masks, 0 or 2, so it is 1 where they differ; one mask for both would give none."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        weight = v1.get_variable("weight", [1000], initializer=v1.zeros_initializer())
+        dropped = tf.nn.dropout(weight + 0.0 * features["x"][:, :1], rate=0.5, seed=3)
+        loss = tf.reduce_mean(tf.reduce_sum(dropped, axis=1))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(1.0).minimize(loss, v1.train.get_global_step()))
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensor_slices(({"x": X}, Y)).batch(4, drop_remainder=True)
+
+    _, values = train(model_fn, tmp_path, 2, input_fn, steps=1)
+    kinds, counts = np.unique(np.round(-values["weight"], 4), return_counts=True)
+    np.testing.assert_allclose(kinds, [0, 0.5, 1, 1.5, 2])
+    np.testing.assert_allclose(counts / 1000, np.array([1, 4, 6, 4, 1]) / 16, atol=0.06)
+
+
+def batch_normed(features: Any, labels: Any, mode: str) -> Any:
+    """A model whose moving averages are updated before the gradients are applied."""
+    net = v1.layers.batch_normalization(linear(features["x"]), training=True)
+    loss = tf.reduce_mean(tf.square(net - labels))
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+
+def test_a_batch_norm_is_refused_unless_it_may_see_micro_batches(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match=r"'batch_normalization/moving_mean'.*has a part") as refusal:
+        train(batch_normed, tmp_path / "refused", 2)
+    assert "--micro-statistics" in str(refusal.value)
+    assert f"{__file__}:" in str(refusal.value)
+    assert not list((tmp_path / "refused").glob("model.ckpt-*"))
+    _, values = train(batch_normed, tmp_path / "allowed", 2, micro_statistics=True, steps=1)
+    halves = [np.float64(X[rows]) @ np.linspace(-0.5, 0.5, 3) for rows in (slice(0, 4), slice(4, 8))]
+    moved = 0.01 * halves[1].mean() + 0.99 * 0.01 * halves[0].mean()
+    np.testing.assert_allclose(values["batch_normalization/moving_mean"], [moved], rtol=1e-5)
+
+
+def in_batch_negatives(features: Any, labels: Any, mode: str) -> Any:
+    """Two towers: the other rows of a batch are the wrong answers of each."""
+    kernel = v1.truncated_normal_initializer(stddev=0.05, seed=1)
+    query = v1.layers.dense(features["x"], 4, kernel_initializer=kernel, name="query")
+    answer = v1.layers.dense(features["x"] + labels, 4, kernel_initializer=kernel, name="answer")
+    scores = tf.matmul(query, answer, transpose_b=True)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.range(tf.shape(scores)[0]), logits=scores)
+    loss = tf.reduce_mean(losses)
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+
+def root_of_a_mean(features: Any, labels: Any, mode: str) -> Any:
+    """A loss that is not linear in the mean over the rows."""
+    loss = tf.sqrt(tf.reduce_mean(tf.square(linear(features["x"]) - labels)))
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+
+def forgotten_batch_norm(features: Any, labels: Any, mode: str) -> Any:
+    """A batch norm without its moving averages, and with dropout."""
+    net = tf.nn.dropout(v1.layers.batch_normalization(linear(features["x"]), training=True), rate=0.5)
+    loss = tf.reduce_mean(tf.square(net - labels))
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+
+@pytest.mark.parametrize("model_fn", [in_batch_negatives, root_of_a_mean, forgotten_batch_norm])
+def test_rows_that_depend_on_each_other_are_refused_at_the_first_batch(model_fn: ModelFn, tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="The rows of a batch depend on each other"):
+        train(model_fn, tmp_path, 2)
+    assert not list(tmp_path.glob("model.ckpt-[1-9]*"))
+
+
+def test_dropout_does_not_look_like_dependent_rows(tmp_path: Path) -> None:
+    """The check draws random numbers once for all comparisons."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        net = tf.nn.dropout(v1.layers.dense(features["x"], 64, name="wide"), rate=0.5)
+        loss = tf.reduce_mean(tf.square(linear(net) - labels))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    losses, _ = train(model_fn, tmp_path, 2)
+    assert len(losses) == 5
+
+
+def test_a_micro_batch_of_one_row_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="too few rows for the number of micro-batches"):
+        train(regression, tmp_path, 8)
+
+
+def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
+    def added_up(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels), name="total")
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    def halved(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.nn.l2_loss(linear(features["x"]) - labels, name="half")
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    def weighted(features: Any, labels: Any, mode: str) -> Any:
+        present = tf.cast(labels > 0, tf.float32)
+        loss = tf.reduce_sum(present * tf.square(linear(features["x"]) - labels)) / tf.reduce_sum(present, name="present")
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    for model_fn, name in ((added_up, "'total'"), (halved, "'half'"), (weighted, "'present'")):
+        with pytest.raises(
+            NotSupportedError, match=f"The micro-batches of this model do not make up its batch: its loss.*{name}"
+        ):
+            train(model_fn, tmp_path, 2)
+
+
+class _Asks(v1.train.SessionRunHook):
+    """Asks for a tensor of the graph at each step."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.values: list[Any] = []
+
+    def begin(self) -> None:
+        self._tensor = v1.get_default_graph().get_tensor_by_name(self._name)
+
+    def before_run(self, run_context: Any) -> Any:
+        return v1.train.SessionRunArgs(self._tensor)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self.values.append(run_values.results)
+
+
+def named(features: Any, labels: Any, mode: str) -> Any:
+    """The model of ``regression``, with names for a hook."""
+    made = regression(features, labels, mode)
+    tf.identity(made.loss, "the_loss")
+    tf.identity(tf.exp(made.loss), "of_the_loss")
+    tf.identity(features["x"], "rows")
+    return made
+
+
+def test_a_hook_sees_the_loss_of_the_whole_batch_and_what_is_computed_from_it(tmp_path: Path) -> None:
+    hooks = [_Asks("the_loss:0"), _Asks("of_the_loss:0"), _Asks("clip_by_global_norm/mul:0")]
+    losses, _ = train(named, tmp_path, 4, hooks=hooks)
+    np.testing.assert_allclose(hooks[0].values, losses, rtol=TOLERANCE)
+    np.testing.assert_allclose(hooks[1].values, np.exp(losses), rtol=1e-5)
+    assert np.all(np.array(hooks[2].values) > 0)
+
+
+def test_a_hook_that_asks_for_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotSupportedError, match="'rows:0', of which each micro-batch has a part"):
+        train(named, tmp_path, 4, hooks=[_Asks("rows:0")])
+
+
+def test_it_does_not_go_with_other_ways_to_compute_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for other, flag in (("jit_compile", "--jit-compile"), ("mixed_precision", "--mixed-precision")):
+        with pytest.raises(NotSupportedError, match=f"one of {flag} and --micro"):
+            ModernEngine(micro=2, **{other: True})
+    with pytest.raises(BridgeError, match="--micro-statistics works only with --micro"):
+        ModernEngine(micro_statistics=True)
+    cluster = {name: ["127.0.0.1:1"] for name in ("chief", "ps", "worker")}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
+    with pytest.raises(NotSupportedError, match="--micro does not work with ParameterServerStrategy"):
+        train(regression, tmp_path, 2)
+
+
+def test_it_belongs_to_the_modern_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--micro", "2", __file__]) == 2
+    assert "--micro works only on the modern path" in capsys.readouterr().err
+
+
+def test_replicas_compute_their_pieces_in_micro_batches(run_python: Callable[..., str]) -> None:
+    """Two replicas with two micro-batches each train as one device."""
+    assert "equal" in run_python(Path(__file__).with_name("two_accumulating_replicas.py"))
