@@ -16,7 +16,7 @@ from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.division import Division
 from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
-from estimator_bridge.modern.parallel.reductions import Reduction, has_unique_rows, losses_of
+from estimator_bridge.modern.parallel.reductions import Reduction, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.regularization import Regularization
 from estimator_bridge.modern.parallel.row_checks import check_of
 from estimator_bridge.modern.step.split_checks import nonlinear_part
@@ -116,7 +116,7 @@ class AccumulatingTransplant(Transplant):
 
     def _unique(self) -> dict[str, str]:
         sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
-        return {one.indices.name: one.values.name for one in sparse if has_unique_rows(one.indices)}
+        return {one.indices.name: one.values.name for one in sparse if names_rows_once(one.indices)}
 
     def _check_losses(self) -> None:
         for loss in () if self._statistics else losses_of(self.model, self._division.derivations):

@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Set
 
+import tensorflow as tf
+
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.graph.stages import Plan, Stage, read_again
 from estimator_bridge.modern.graph.variables import writes
-from estimator_bridge.modern.parallel.reductions import Reduction, data_producers, reductions, trained
+from estimator_bridge.modern.parallel.reductions import Reduction, data_producers, names_rows_once, reductions, trained
 
 _WITHOUT = "Train without --micro"
 
@@ -66,6 +68,7 @@ class Division:
         self._before = upstream([*self.core, *needed], self._is_no_part_of_before, data_producers)
         self._check_writes(writes_allowed)
         self._check_updates(plan)
+        self._check_rows()
         self.parts = [self._divide(stage) for stage in plan.stages]
 
     def varies(self, tensor: Tensor) -> bool:
@@ -85,7 +88,18 @@ class Division:
         return is_source(op) or op not in self._ops or op in self.each
 
     def _find_each(self) -> set[Operation]:
-        each: set[Operation] = set()
+        reading: set[Operation] = set()  # operations that read what a micro-batch has written
+        while True:
+            each = self._find_varying(reading)
+            written = {name for name, _ in writes(each)}
+            behind = upstream(each, lambda op: is_source(op) or op not in self._ops, data_producers)
+            more = {op for op in behind - each if any(one.type == "VarHandleOp" and one.name in written for one in data_producers(op))}
+            if not more:
+                return each
+            reading |= more
+
+    def _find_varying(self, reading: Set[Operation]) -> set[Operation]:
+        each = set(reading)
         combined: set[Operation] = set()  # operations that read what is combined
         for op in sorted(self._ops, key=lambda op: op._id):
             if op in self.core:
@@ -141,6 +155,20 @@ class Division:
                         expected="gradients by minimize, compute_gradients or tf.gradients, and what is computed from them",
                         fix=f"{_WITHOUT}.",
                     )
+
+    def _check_rows(self) -> None:
+        """Refuses sparse gradients whose rows of the whole batch are unknown, if something else than an optimizer reads them."""
+        sparse = [one for part in self.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
+        readers = {tensor.name: op for op in self._ops - self.each for tensor in op.inputs}
+        for gradient in sparse:
+            if gradient.values.name in readers and names_rows_once(gradient.indices) is None:
+                raise refused(
+                    readers[gradient.values.name],
+                    f"{readers[gradient.values.name].name!r} reads the sparse gradient {gradient.values.name!r}, whose variable is looked up "
+                    "in several ways.",
+                    expected="one lookup of a variable, or gradients that only an optimizer reads",
+                    fix=f"{_WITHOUT}, or look up all ids of a batch at once.",
+                )
 
     def _upstream(self, ops: Iterable[Operation]) -> set[Operation]:
         return upstream(ops, lambda op: is_source(op) or op not in self._ops)

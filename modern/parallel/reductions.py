@@ -12,7 +12,8 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import Derivation, components, sums_loss
 from estimator_bridge.modern.step.split_checks import linear_operations
 
-_SAME_ROWS = frozenset({"Cast", "Identity", "Reshape", "StopGradient"})
+_UNIQUE = ("Unique", "UniqueV2")
+_JOINS = ("ConcatV2", "Pack", "DynamicStitch", "ParallelDynamicStitch")
 
 
 class Reduction(enum.Enum):
@@ -76,9 +77,17 @@ def reductions(model: ModelGraph, derivations: Sequence[Derivation]) -> Mapping[
     return found
 
 
-def has_unique_rows(indices: Tensor) -> bool:
-    """Returns True if the indices of a sparse gradient name each row once, as those of ``embedding_lookup_sparse`` do."""
-    op = indices.op
-    while op.type in _SAME_ROWS:
-        op = op.inputs[0].op
-    return op.type in ("Unique", "UniqueV2")
+def names_rows_once(indices: Tensor) -> bool | None:
+    """Returns how often the indices of a sparse gradient name a row of the variable in one batch.
+
+    Returns:
+        True for once, as ``embedding_lookup_sparse`` does also with a partitioned variable; False for each time that the row occurs;
+        None for a mix of both.
+    """
+    behind = upstream([indices.op], lambda op: is_source(op) or op.type in _UNIQUE, data_producers)
+    sources = {tensor.op for op in behind for tensor in op.inputs if tensor.op not in behind} | {indices.op} - behind
+    is_unique = {op.type in _UNIQUE for op in sources if op.type != "VarHandleOp"}
+    if is_unique == {True}:
+        joins = any(op.type in _JOINS and len([one for one in op.inputs if one.op.type != "Const"]) > 1 for op in behind)
+        return None if joins or len(sources) > 1 else True
+    return None if True in is_unique else False

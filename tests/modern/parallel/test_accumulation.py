@@ -175,8 +175,8 @@ def test_rows_of_a_sparse_tensor_are_divided_and_each_word_is_looked_up_once(tmp
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         partitioner = v1.fixed_size_partitioner(2)
-        constant = v1.constant_initializer(np.linspace(-0.3, 0.3, IDS * 2))
-        table = v1.get_variable("table", [IDS, 2], partitioner=partitioner, initializer=constant)
+        initializer = v1.random_uniform_initializer(-0.3, 0.3, seed=3)
+        table = v1.get_variable("table", [IDS, 2], partitioner=partitioner, initializer=initializer)
         rows = tf.nn.embedding_lookup_sparse(table, features["words"], None, combiner="mean")
         loss = tf.reduce_mean(tf.square(linear(rows) - labels))
         return spec(mode, loss, clipped(loss, v1.train.AdamOptimizer(0.1), 0.05))
