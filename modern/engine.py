@@ -108,7 +108,11 @@ class ModernEngine(Engine):
 
     def _trainer(self, config: Any) -> Callable[..., None]:
         accumulating = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
-        kinds = {"--jit-compile": CompiledTransplant, "--mixed-precision": UnscaledTransplant, "--micro": accumulating}
+        kinds: dict[str, Callable[..., Transplant]] = {
+            "--jit-compile": CompiledTransplant,
+            "--mixed-precision": UnscaledTransplant,
+            "--micro": accumulating,
+        }
         flag = next(iter(self._flags), None)
         if strategies.decision_for(config).strategy != "ParameterServerStrategy":
             return functools.partial(training.train, make_transplant=kinds[flag] if flag else Transplant)

@@ -93,7 +93,11 @@ class Division:
             each = self._find_varying(reading)
             written = {name for name, _ in writes(each)}
             behind = upstream(each, lambda op: is_source(op) or op not in self._ops, data_producers)
-            more = {op for op in behind - each if any(one.type == "VarHandleOp" and one.name in written for one in data_producers(op))}
+            more = {
+                op
+                for op in behind - each
+                if any(one.type == "VarHandleOp" and one.name in written for one in data_producers(op))
+            }
             if not more:
                 return each
             reading |= more

@@ -144,7 +144,8 @@ class Loop:
         def body(index: Tensor, states: Sequence[Any], kept: Sequence[Any]) -> tuple[Tensor, list[Any], list[Any]]:
             values = self._call(self._inputs(micro.part(index), index, known))
             share = None if micro.are_equal or self._sums else micro.share(index)
-            added = [_added(way, *pair, index, share) for way, *pair in zip(self._ways, states, values, strict=True)]
+            triples = zip(self._ways, states, values, strict=True)
+            added = [_added(way, state, value, index, share) for way, state, value in triples]
             held = [
                 array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)
             ]
