@@ -188,7 +188,8 @@ def build(
         features, labels = pipeline.with_leaves(batch)
         recorded = recorded_updates(1 if split else replicas)
         with recorded as updates, recorded_synchronous() as synchronous, recorded_derivations() as derivations:
-            spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
+            with _shape_refusals(micro_batches):
+                spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         if isinstance(spec.loss, tf.Variable):  # e.g., a moving average
             spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
         estimator._maybe_warm_start(checkpoint_path)
@@ -220,6 +221,22 @@ def _counted_replicas(number: int) -> Iterator[None]:
         for owner in (distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase):
             stack.enter_context(replaced(owner, num_replicas_in_sync=property(lambda _: number)))
         yield
+
+
+@contextlib.contextmanager
+def _shape_refusals(micro_batches: int) -> Iterator[None]:
+    """While active, replaces errors of a model_fn that is called with the shapes of a micro-batch."""
+    try:
+        yield
+    except ValueError as error:
+        if micro_batches == 1:
+            raise
+        raise NotSupportedError(
+            "The model_fn fails when it is called with the rows of a micro-batch.",
+            expected="a model_fn that takes the size of its batch from its features, e.g., by -1 in tf.reshape",
+            received=str(error).partition("\n")[0],
+            fix=f"Change that, or train without --micro {micro_batches}.",
+        ) from error
 
 
 def _without_validated_shape(next_creator: Callable[..., Any], **options: Any) -> Any:

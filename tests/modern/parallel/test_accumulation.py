@@ -366,6 +366,32 @@ def test_a_hook_that_asks_for_rows_is_refused(tmp_path: Path) -> None:
         train(named, tmp_path, 4, hooks=[_Asks("rows:0")])
 
 
+def test_a_model_that_knows_its_batch_size_is_refused(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        return regression({"x": tf.reshape(features["x"], [8, 3]), "words": features["words"]}, labels, mode)
+
+    def input_fn() -> Any:
+        return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, Y)).repeat().batch(8, drop_remainder=True)
+
+    with pytest.raises(NotSupportedError, match="The model_fn fails when it is called with the rows of a micro-batch"):
+        train(model_fn, tmp_path, 2, input_fn)
+
+
+def test_summaries_show_the_whole_loss_and_the_last_micro_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        v1.summary.scalar("first_feature", features["x"][0, 0])
+        return regression(features, labels, mode)
+
+    made = estimator(model_fn, tmp_path, save_summary_steps=1)
+    losses = _Losses()
+    engine("modern", micro=4, callbacks=lambda: [losses]).train(made, regression_input, steps=2)
+    (path,) = tmp_path.glob("events.out.*")
+    shown = [(value.tag, value.simple_value) for event in v1.train.summary_iterator(str(path)) for value in event.summary.value]
+    np.testing.assert_allclose([value for tag, value in shown if tag == "loss"], losses.values, rtol=TOLERANCE)
+    assert [value for tag, value in shown if tag == "first_feature"] == [X[6, 0], X[14, 0]]
+    assert "show only the last micro-batch of each batch; the loss is that of all rows" in caplog.text
+
+
 def test_it_does_not_go_with_other_ways_to_compute_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match="one of --jit-compile and --micro"):
         ModernEngine(micro=2, jit_compile=True)
