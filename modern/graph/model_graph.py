@@ -186,10 +186,13 @@ def build(
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)
-        recorded = recorded_updates(1 if split else replicas)
-        with recorded as updates, recorded_synchronous() as synchronous, recorded_derivations() as derivations:
-            with _shape_refusals(micro_batches):
-                spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
+        with (
+            recorded_updates(1 if split else replicas) as updates,
+            recorded_synchronous() as synchronous,
+            recorded_derivations() as derivations,
+            _shape_refusals(micro_batches),
+        ):
+            spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         if isinstance(spec.loss, tf.Variable):  # e.g., a moving average
             spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
         estimator._maybe_warm_start(checkpoint_path)
