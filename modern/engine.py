@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.distribution import strategies
@@ -26,6 +26,8 @@ from estimator_bridge.modern.evaluation import evaluate as evaluation
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.parallel.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.row_checks import row_refusals
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
@@ -46,6 +48,8 @@ class ModernEngine(Engine):
         audited: True to give the callbacks a digest of each batch.
         jit_compile: True to let XLA compute the gradients of a training step, as far as it can compile them.
         mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
+        micro: Number of micro-batches in which a training step computes each batch; see ``AccumulatingTransplant``.
+        micro_statistics: True to let batch norm and the like see one micro-batch at a time.
 
     Attributes:
         calls: Number of calls so far.
@@ -56,13 +60,16 @@ class ModernEngine(Engine):
     audited: bool = False
     jit_compile: bool = False
     mixed_precision: bool = False
+    micro: int = 1
+    micro_statistics: bool = False
 
     def __post_init__(self) -> None:
-        if self.jit_compile and self.mixed_precision:
-            raise NotSupportedError(
-                "--jit-compile and --mixed-precision cannot be combined.",
-                expected="one of --jit-compile and --mixed-precision: XLA compiles a step as it is, without changing its precision",
-                fix="Leave out one of them.",
+        flags = " and ".join(self._flags)
+        if len(self._flags) > 1:
+            raise NotSupportedError(f"{flags} cannot be combined.", expected=f"one of {flags}", fix="Leave out one of them.")
+        if self.micro_statistics and self.micro == 1:
+            raise BridgeError(
+                "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
             )
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
@@ -87,16 +94,29 @@ class ModernEngine(Engine):
                 return estimator
             train = self._trainer(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
-            with lost_workers(chosen), refusals(self.jit_compile), mixed_precision(chosen, self.mixed_precision) as reports:
+            chosen = dataclasses.replace(chosen, micro_batches=self.micro)
+            mixed = mixed_precision(chosen, self.mixed_precision)
+            with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 
+    @property
+    def _flags(self) -> list[str]:
+        """Options that each choose a kind of transplant."""
+        given = {"--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision, "--micro": self.micro > 1}
+        return [flag for flag, is_given in given.items() if is_given]
+
     def _trainer(self, config: Any) -> Callable[..., None]:
-        transplant = CompiledTransplant if self.jit_compile else UnscaledTransplant if self.mixed_precision else Transplant
+        accumulating = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
+        kinds: dict[str, Callable[..., Transplant]] = {
+            "--jit-compile": CompiledTransplant,
+            "--mixed-precision": UnscaledTransplant,
+            "--micro": accumulating,
+        }
+        flag = next(iter(self._flags), None)
         if strategies.decision_for(config).strategy != "ParameterServerStrategy":
-            return functools.partial(training.train, make_transplant=transplant)
-        if transplant is not Transplant:
-            flag = "--jit-compile" if self.jit_compile else "--mixed-precision"
+            return functools.partial(training.train, make_transplant=kinds[flag] if flag else Transplant)
+        if flag:
             raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
         return parameter_servers.train
 

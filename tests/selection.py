@@ -140,6 +140,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "modern/keras/test_from_estimator.py::test_many_steps_at_once_change_nothing",
     "modern/keras/test_from_estimator.py::test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file",
     "modern/keras/test_model_to_estimator.py::test_an_export_serves_what_the_estimator_predicts",
+    "modern/parallel/test_example.py::test_the_first_losses_are_those_of_tensorflow_1_on_whole_batches",
     "modern/step/test_checkpoints.py::test_a_killed_training_leaves_a_folder_to_go_on_from",
     "modern/step/test_transplant_surface.py::test_both_paths_are_equal_bit_for_bit[recurrent networks]",
     "modern/step/test_transplant_surface.py::test_loops_that_are_to_be_as_tensorflow_1_built_them",

@@ -12,7 +12,7 @@ from estimator_bridge.compat.source.reached import ReachedCode
 from estimator_bridge.compat.source.reading import Source, own_sources
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import NAMES
-from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_modern
+from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_micro_batches, judge_for_modern
 from estimator_bridge.compat.source.rules.refusals import judge_own_names, judge_packages, judge_refusals
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
@@ -20,7 +20,7 @@ _NOT_REACHED = "not reached from the script, as far as names show"
 _ONLY_A_WARNING = "it does not stop the script"
 
 
-def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileReport]:
+def judge_script(judge: Judge, script: Path, path: str = "legacy", micro_batches: bool = False) -> list[FileReport]:
     """Judges a script and its own modules for one path of ``run``; runs nothing.
 
     Findings that need a human stop the script. Those that do not, or that it does not reach, have the verdict ``LOOK``.
@@ -29,6 +29,7 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileR
         judge: Environment that the script is judged for.
         script: Python file that is run.
         path: ``legacy`` or ``modern``.
+        micro_batches: True to judge for ``run --micro``, too.
 
     Returns:
         Reports on the script and on its own modules that can be parsed.
@@ -45,6 +46,7 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy") -> list[FileR
         extra = [*judge_refusals(source), *judge_packages(source, _searched(source, sources, roots))]
         extra += judge_own_names(source, sources, roots)
         extra += judge_for_modern(source) if path == "modern" else ()
+        extra += judge_for_micro_batches(source) if micro_batches else ()
         findings = distinct_findings([*report.findings, *extra])
         findings = [one for one in findings if not _is_of_own_module(one, source, roots)]
         found.append(dataclasses.replace(report, findings=tuple(_weighed(source, findings, reached))))

@@ -238,8 +238,8 @@ class SessionHook(Callback):
             v1.logging.info("The session hook %s sees every step, so they run one by one, which is slower.", self._calls.name)
         self._calls.create()
         self._loss = transplant.model.spec.loss.name
-        self._split = transplant.pieces > 1
-        if self._split:
+        self._parts, self._is_whole = transplant.parts, transplant.is_whole
+        if self._parts:
             self._calls.wanted.clear()  # it may keep a piece's tensors, but not ask for them
 
     def before(self) -> None:
@@ -249,9 +249,9 @@ class SessionHook(Callback):
         if self.every_step:
             self._calls.before()
             self.demand = self._calls.demand
-        pieces = [tensor.name for tensor in self.report if self._split and tensor.name != self._loss]
-        if pieces:
-            raise self._calls.refusal(f"asks for {pieces[0]!r}, of which each replica has a piece", "Run on one replica")
+        pieces = [tensor.name for tensor in self.report if not self._is_whole(tensor)]
+        if pieces and self._parts:
+            raise self._calls.refusal(f"asks for {pieces[0]!r}, of which {self._parts.each}", self._parts.fix)
 
     def needs_report(self, step: int) -> bool:
         """Returns True if ``before_run`` has asked for a value of the step."""
@@ -260,7 +260,7 @@ class SessionHook(Callback):
     def after(self, progress: Progress) -> bool:
         """Gives the hook the results; returns True if a hook asks to stop."""
         if self.every_step:
-            whole = {self._loss: progress.losses[-1]} if self._split else {}
+            whole = {self._loss: progress.losses[-1]} if self._parts else {}
             self._calls.after({**progress.report, **whole})
         return self._run.stopping
 

@@ -25,10 +25,17 @@ logging = tf.compat.v1.logging
 
 @dataclasses.dataclass(frozen=True)
 class Distribution:
-    """A strategy, and whether its replicas split each batch of the input_fn (else each takes whole batches)."""
+    """A strategy, and whether its replicas split each batch of the input_fn (else each takes whole batches).
+
+    Attributes:
+        strategy: ``tf.distribute`` strategy.
+        split: True if the replicas split each batch.
+        micro_batches: Number of parts in which each replica computes its rows of a batch, one after the other.
+    """
 
     strategy: Any
     split: bool = False
+    micro_batches: int = 1
 
     @property
     def replicas(self) -> int:

@@ -118,6 +118,7 @@ class Fragment:
         inputs: Other tensors that come from outside, as tensors of the original graph.
         outputs: Tensors that its function returns, as tensors of the original graph.
         captured: Name of a further tensor that comes from outside -> eager tensor.
+        of_any_length: Names of ``inputs`` whose first axis may have another length than in the original graph.
     """
 
     graph_def: Any
@@ -125,6 +126,7 @@ class Fragment:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     captured: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    of_any_length: Collection[str] = ()
 
     @classmethod
     def cut(
@@ -166,7 +168,7 @@ class Fragment:
         """
         signature = [
             [tf.TensorSpec([], tf.resource) for _ in self.handles],
-            [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in self.inputs],
+            [self._spec(tensor) for tensor in self.inputs],
         ]
 
         @tf.function(input_signature=signature, autograph=False, jit_compile=compiled or None)
@@ -180,6 +182,10 @@ class Fragment:
         # Each is traced once, but TensorFlow counts functions of the same code as one.
         call._omit_frequent_tracing_warning = True
         return call
+
+    def _spec(self, tensor: Tensor) -> tf.TensorSpec:
+        shape = [None, *tensor.shape[1:]] if tensor.name in self.of_any_length and tensor.shape.rank else tensor.shape
+        return tf.TensorSpec(shape, tensor.dtype)
 
     @functools.cached_property
     def seeded(self) -> bool:

@@ -15,7 +15,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
-from estimator_bridge.modern.graph.optimizers.capture import Update, recorded_updates
+from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update, recorded_derivations, recorded_updates
 from estimator_bridge.modern.graph.optimizers.synchronous import SynchronousUpdate, recorded_synchronous
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
@@ -44,6 +44,7 @@ class ModelGraph:
         checkpoint_dir: model_dir in training, whose list of checkpoints is continued; else None.
         synchronous: Calls of SyncReplicasOptimizers.
         references: Operation names of the variables that TensorFlow 1 made reference variables.
+        derivations: Calls of ``tf.gradients``.
     """
 
     graph: Any
@@ -57,6 +58,7 @@ class ModelGraph:
     checkpoint_dir: str | None
     synchronous: Sequence[SynchronousUpdate] = ()
     references: Set[str] = frozenset()
+    derivations: Sequence[Derivation] = ()
 
     def collection(self, key: str) -> list[Any]:
         """Returns a copy of one of the graph's collections."""
@@ -154,6 +156,7 @@ def build(
     replicas: int = 1,
     split: bool = False,
     input_seed: int | None = None,
+    micro_batches: int = 1,
 ) -> ModelGraph:
     """Calls input_fn and model_fn in a graph of their own.
 
@@ -165,6 +168,7 @@ def build(
         replicas: Number of replicas that will train or evaluate.
         split: True if the replicas split each batch, so that the model_fn sees the shape of one part; else each takes whole batches.
         input_seed: Seed of the input_fn's random numbers if the RunConfig has none.
+        micro_batches: Number of parts in which each replica computes its rows of a batch; the model_fn sees the shape of one.
 
     Returns:
         The graph, with placeholders between the input and the model.
@@ -180,9 +184,14 @@ def build(
     counted = _counted_replicas(1 if split else replicas)
     with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes, counted:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
-        batch = [_placeholder(leaf, replicas if split else 1) for leaf in pipeline.leaves]
+        batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)
-        with recorded_updates(1 if split else replicas) as updates, recorded_synchronous() as synchronous:
+        with (
+            recorded_updates(1 if split else replicas) as updates,
+            recorded_synchronous() as synchronous,
+            recorded_derivations() as derivations,
+            _shape_refusals(micro_batches),
+        ):
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         if isinstance(spec.loss, tf.Variable):  # e.g., a moving average
             spec = spec._replace(loss=tf.convert_to_tensor(spec.loss))
@@ -202,6 +211,7 @@ def build(
             estimator.model_dir if mode == TRAIN else None,
             tuple(synchronous),
             names,
+            tuple(derivations),
         )
     _refuse(model)
     return model
@@ -214,6 +224,22 @@ def _counted_replicas(number: int) -> Iterator[None]:
         for owner in (distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase):
             stack.enter_context(replaced(owner, num_replicas_in_sync=property(lambda _: number)))
         yield
+
+
+@contextlib.contextmanager
+def _shape_refusals(micro_batches: int) -> Iterator[None]:
+    """While active, replaces errors of a model_fn that is called with the shapes of a micro-batch."""
+    try:
+        yield
+    except ValueError as error:
+        if micro_batches == 1:
+            raise
+        raise NotSupportedError(
+            "The model_fn fails when it is called with the rows of a micro-batch.",
+            expected="a model_fn that takes the size of its batch from its features, e.g., by -1 in tf.reshape",
+            received=str(error).partition("\n")[0],
+            fix=f"Change that, or train without --micro {micro_batches}.",
+        ) from error
 
 
 def _without_validated_shape(next_creator: Callable[..., Any], **options: Any) -> Any:
@@ -274,19 +300,34 @@ def _add_saver(scaffold: Any, config: Any) -> None:
         v1.add_to_collection(v1.GraphKeys.SAVERS, saver)
 
 
-def _placeholder(leaf: Tensor, pieces: int) -> Tensor:
-    if pieces == 1:
-        return v1.placeholder_with_default(leaf, leaf.shape, name=BATCH)
-    shape = leaf.shape.as_list() if leaf.shape.rank is not None else None
+def _placeholders(pipeline: InputPipeline, replicas: int, micro_batches: int) -> list[Tensor]:
+    """Makes the placeholders of a batch, or of one part if ``replicas`` split it or each computes ``micro_batches``."""
+    if replicas * micro_batches == 1:
+        return [v1.placeholder_with_default(leaf, leaf.shape, name=BATCH) for leaf in pipeline.leaves]
+    tensors = [one for one in tf.nest.flatten(pipeline.structure) if tf.is_tensor(one)]
+    return [made for tensor in tensors for made in _placeholders_of_part(tensor, replicas, micro_batches)]
+
+
+def _placeholders_of_part(tensor: Any, replicas: int, micro_batches: int) -> list[Tensor]:
+    if isinstance(tensor, tf.SparseTensor) and replicas == 1:
+        rank = tensor.shape.rank
+        shapes: list[list[int | None]] = [[None, rank], [None], [rank]]
+        leaves = tensor.indices, tensor.values, tensor.dense_shape
+        return [v1.placeholder(leaf.dtype, shape, name=BATCH) for leaf, shape in zip(leaves, shapes, strict=True)]
+    shape = tensor.shape.as_list() if isinstance(tensor, tf.Tensor) and tensor.shape.rank else None
     if not shape:
+        over = f"over {replicas} replicas" if replicas > 1 else f"into {micro_batches} micro-batches"
         raise NotSupportedError(
-            f"The input tensor {leaf.name!r} cannot be split over {pieces} replicas.",
-            expected="dense tensors with the batch as their first axis",
-            received=f"shape {leaf.shape}",
-            fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches.",
+            f"The input tensor {tensor.name!r} cannot be split {over}.",
+            expected=f"dense {'' if replicas > 1 else 'or sparse '}tensors with the batch as their first axis",
+            received=f"{type(tensor).__name__} of shape {tensor.shape}",
+            fix="Run on one replica, or set RunConfig(train_distribute=...), under which each replica takes whole batches."
+            if replicas > 1
+            else "Train without --micro.",
         )
+    pieces = replicas * micro_batches
     shape[0] = shape[0] // pieces if shape[0] is not None and shape[0] % pieces == 0 else None
-    return v1.placeholder(leaf.dtype, shape, name=BATCH)
+    return [v1.placeholder(tensor.dtype, shape, name=BATCH)]
 
 
 def _refuse(model: ModelGraph) -> None:

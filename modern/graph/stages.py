@@ -30,10 +30,29 @@ from estimator_bridge.modern.graph.variables import writes
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A fragment and the updates to apply once it has run."""
+    """A fragment, the updates to apply once it has run, and the ``operations`` that it was cut from."""
 
     fragment: Fragment
     updates: tuple[Update, ...]
+    operations: frozenset[Operation]
+
+    @classmethod
+    def cut(
+        cls, ops: Set[Operation], outputs: Sequence[Tensor], references: Set[str], updates: Sequence[Update] = ()
+    ) -> "Stage":
+        """Cuts out a stage, whose operations read variables when those of TensorFlow 1 do.
+
+        Args:
+            ops: Operations of a training graph.
+            outputs: Tensors that the stage gives.
+            references: Operation names of the variables that TensorFlow 1 made reference variables.
+            updates: Updates that follow.
+        """
+        written = {name for name, _ in writes(ops)} - references
+        # What waits for nothing reads its variable when a step begins, however late in the script.
+        first = {op for op in ops if op.type == "ReadVariableOp" and not op.control_inputs and op.inputs[0].op.name in written}
+        fragment = read_after_writes(Fragment.cut(ops, outputs, first=first), ops, references)
+        return cls(fragment, tuple(updates), frozenset(ops))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,26 +122,20 @@ def plan(
     needed = [tensor for update in used for tensor in (*update.gradients(), *update.changing().values())]
     levels = range(max(level.values()) + 1)
     members = [{op for op in closure if level[op] == at and op not in by_op} for at in levels]
-    again = [_again(ops, references) if at else set() for at, ops in enumerate(members)]
+    again = [read_again(ops, references) if at else set() for at, ops in enumerate(members)]
     needed += [tensor for ops in again for op in ops for tensor in op.inputs[1:] if not is_copied(tensor.op)]
     wanted = [loss, *(tensor for group in report for tensor in group), *needed]
     stages = tuple(
-        Stage(
-            _fragment(ops | read, _outputs(ops, wanted, closure | reporting), references),
-            tuple(update for update in used if level[update.op] == at),
+        Stage.cut(
+            ops | read,
+            _outputs(ops, wanted, closure | reporting),
+            references,
+            [update for update in used if level[update.op] == at],
         )
         for at, ops, read in zip(levels, members, again, strict=True)
     )
     observations = tuple(_observation(group, ops, closure, references) for group, ops in zip(report, observed, strict=True))
     return Plan(stages, observations, frozenset(closure))
-
-
-def _fragment(ops: set[Operation], outputs: Sequence[Tensor], references: Set[str]) -> Fragment:
-    """Cuts out a stage, whose operations read variables when those of TensorFlow 1 do."""
-    written = {name for name, _ in writes(ops)} - references
-    # What waits for nothing reads its variable when a step begins, however late in the script.
-    first = {op for op in ops if op.type == "ReadVariableOp" and not op.control_inputs and op.inputs[0].op.name in written}
-    return read_after_writes(Fragment.cut(ops, outputs, first=first), ops, references)
 
 
 def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Operation], references: Set[str]) -> Observation:
@@ -134,7 +147,7 @@ def _observation(tensors: Sequence[Tensor], ops: set[Operation], step: set[Opera
     return Observation(Fragment.cut(early, _outputs(early, computed, ops)), Fragment.cut(late | after, tensors))
 
 
-def _again(ops: Iterable[Operation], references: Set[str]) -> set[Operation]:
+def read_again(ops: Iterable[Operation], references: Set[str]) -> set[Operation]:
     """Returns the operations that read the ``references`` among the inputs of ``ops``."""
     return {read for op in ops for tensor in op.inputs for read in reading(tensor, references)}
 

@@ -8,8 +8,9 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
+_SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
-_OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
+OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
 def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
@@ -26,18 +27,33 @@ def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
         if not update.untouched:
             why = f"{type(update.optimizer).__name__} applies gradients that were changed first (e.g., by clipping)"
             raise _refused(why, update.op)
-    sums, weighted = _reductions(model.spec.loss)
-    if sums_loss(model.graph):
-        if model.collection(v1.GraphKeys.REGULARIZATION_LOSSES):
-            why = "its loss is a sum over the batch, and each replica would add the regularization again"
-            raise _refused(why, model.spec.loss.op)
-    elif sums:
-        raise _refused(
-            f"its loss adds up the batch by {sums[0].name!r} instead of tf.losses, which would declare the sum", sums[0]
+    if sums_loss(model.graph) and model.collection(v1.GraphKeys.REGULARIZATION_LOSSES):
+        why = "its loss is a sum over the batch, and each replica would add the regularization again"
+        raise _refused(why, model.spec.loss.op)
+    problem = nonlinear_part(model.spec.loss, sums_loss(model.graph))
+    if problem is not None:
+        raise _refused(*problem)
+
+
+def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | None:
+    """Returns why parts of a batch do not make up its loss, and the operation to blame; None if they do.
+
+    Args:
+        loss: Loss of a step.
+        declared_sum: True if the model declares that it adds up the losses of the rows.
+    """
+    sums, weighted = _reductions(loss)
+    if declared_sum:
+        others = [op for op in linear_leaves(loss) if op.type not in _SUMS and _reads_batch(op)]
+        return (
+            (f"it declares its loss as a sum, and {others[0].name!r} ({others[0].type}) is none", others[0]) if others else None
         )
-    elif weighted:
+    if sums:
+        return f"its loss adds up the batch by {sums[0].name!r} instead of tf.losses, which would declare the sum", sums[0]
+    if weighted:
         why = f"its loss divides by {weighted[0].name!r}, which depends on the values in the batch, not on its size"
-        raise _refused(why, weighted[0])
+        return why, weighted[0]
+    return None
 
 
 def _refused(why: str, op: Operation) -> NotSupportedError:
@@ -52,13 +68,23 @@ def _refused(why: str, op: Operation) -> NotSupportedError:
 def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
     """Returns the sums over the batch that a loss combines, and the denominators that depend on the batch's values, in order."""
     sums, weighted = [], []
-    combined = upstream([loss.op], lambda op: is_source(op) or op.type in _OF_SHAPE_ALONE, _linear_parents)
-    for op in sorted(combined, key=lambda op: op._id):
-        if op.type == "Sum" and _reads_batch(op):
+    for op in linear_operations(loss):
+        if op.type in _SUMS and _reads_batch(op):
             sums.append(op)
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
             weighted.append(op.inputs[1].op)
     return sums, weighted
+
+
+def linear_operations(loss: Tensor) -> list[Operation]:
+    """Returns the operations on whose results a loss depends linearly, in order: its terms and factors, and what adds them up."""
+    combined = upstream([loss.op], lambda op: is_source(op) or op.type in OF_SHAPE_ALONE, _linear_parents)
+    return sorted(combined, key=lambda op: op._id)
+
+
+def linear_leaves(loss: Tensor) -> list[Operation]:
+    """Returns those of ``linear_operations`` at which the walk ends: reductions of a batch, regularization, constants."""
+    return [op for op in linear_operations(loss) if not _linear_parents(op)]
 
 
 def _linear_parents(op: Operation) -> list[Operation]:
@@ -70,7 +96,7 @@ def _linear_parents(op: Operation) -> list[Operation]:
 
 def _reads_batch(op: Operation) -> bool:
     """Returns True if the result of ``op`` depends on the values of a batch, not only on their shapes."""
-    if op.type in _OF_SHAPE_ALONE:
+    if op.type in OF_SHAPE_ALONE:
         return False
-    values_of = upstream([op], lambda one: one.type in _OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
+    values_of = upstream([op], lambda one: one.type in OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
     return any(one.type == "Placeholder" for one in values_of)

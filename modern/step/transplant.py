@@ -1,7 +1,7 @@
 """The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.distribute.values import SyncOnReadVariable
@@ -18,6 +18,20 @@ from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.step.split_checks import check_split
+
+
+class Parts(NamedTuple):
+    """Words for the parts in which a batch is computed.
+
+    Attributes:
+        shown: Part whose values watched tensors show.
+        each: Clause that says who has a part.
+        fix: Way to train on whole batches.
+    """
+
+    shown: str
+    each: str
+    fix: str
 
 
 class Transplant:
@@ -88,6 +102,15 @@ class Transplant:
     def trainers(self) -> int:
         """Number of tasks whose gradients a SyncReplicasOptimizer may average."""
         return 1
+
+    @property
+    def parts(self) -> Parts | None:
+        """Parts of which a step sees one batch; None if it is computed whole."""
+        return Parts("the first replica's rows", "each replica has a piece", "Run on one replica") if self.pieces > 1 else None
+
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Returns True if a step computes a tensor from all rows of the batch that its replica takes."""
+        return self.pieces == 1 or tensor is self.model.spec.loss
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""
@@ -170,11 +193,17 @@ class Transplant:
         weight = self._weight(batch)
         remaining = iter(self.updates)
         for stage, run in self._stages:
-            outputs = run([known[tensor.name] for tensor in stage.fragment.inputs])
-            known.update(zip((tensor.name for tensor in stage.fragment.outputs), outputs, strict=True))
+            known |= self._outputs_of(stage.fragment, run, known, batch)
             for _ in stage.updates:
                 self._apply(*next(remaining), known, weight)
         return self._combined(known[self.model.spec.loss.name], weight), known
+
+    def _outputs_of(
+        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batch: Sequence[Tensor]
+    ) -> dict[str, Tensor]:
+        """Runs a stage, and returns its outputs by their names."""
+        outputs = run([known[tensor.name] for tensor in fragment.inputs])
+        return dict(zip((tensor.name for tensor in fragment.outputs), outputs, strict=True))
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         """Makes one Keras optimizer for each TF1 optimizer, which may apply several times in a step and shares Adam's count."""

@@ -46,7 +46,7 @@ class CompiledTransplant(Transplant):
                 (outside, variables.function(outside.fragment)),
                 (inside, variables.function(inside.fragment, compiled=True)),
             ]
-            compiled |= self._operations(inside)
+            compiled |= inside.operations
         self._stages = stages
         if self.model.spec.loss.op not in compiled:
             raise _loss_waits(self.model.spec.loss.op, self.operations, effects)
@@ -54,7 +54,7 @@ class CompiledTransplant(Transplant):
 
     def _parts(self, stage: Stage, effects: Effects) -> tuple[Stage, Stage]:
         """Splits a stage in two: operations outside of XLA, and then those that XLA compiles."""
-        ops = self._operations(stage)
+        ops = stage.operations
         outside = upstream([op for op in ops if not _can_compile(op, effects)], lambda op: op not in ops)
         inside = ops - outside
         outputs = stage.fragment.outputs
@@ -62,10 +62,8 @@ class CompiledTransplant(Transplant):
         compiled = Fragment.cut(inside, [tensor for tensor in outputs if tensor.op in inside])
         _refuse_changes(assigned(outside) & {handle.op.name for handle in compiled.handles})
         kept = {tensor.name: tensor for tensor in (*outputs, *crossing) if tensor.op in outside}
-        return Stage(Fragment.cut(outside, list(kept.values())), ()), Stage(compiled, stage.updates)
-
-    def _operations(self, stage: Stage) -> set[Operation]:
-        return {self.model.graph.get_operation_by_name(node.name) for node in stage.fragment.graph_def.node}
+        before = Stage(Fragment.cut(outside, list(kept.values())), (), frozenset(outside))
+        return before, Stage(compiled, stage.updates, inside)
 
 
 @contextlib.contextmanager

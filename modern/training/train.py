@@ -69,7 +69,8 @@ def train(
     """
     model = _model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
-    run = HookedRun(model, [model.spec.train_op, model.spec.loss], distribution.replicas)
+    pieces = distribution.replicas * distribution.micro_batches
+    run = HookedRun(model, [model.spec.train_op, model.spec.loss], pieces)
     own = _callbacks(run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
@@ -77,9 +78,9 @@ def train(
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(every), distribution.split, run.streams if run.hooks else None)
     check_equal(transplant.variables, distribution)
-    if transplant.pieces > 1 and transplant.observations:
+    if transplant.parts and not all(transplant.is_whole(tensor) for group in transplant.watched for tensor in group):
         logging.warn(
-            "Summaries and logged tensors show only the first replica's rows of each batch; the loss is that of all rows."
+            f"Summaries and logged tensors show only {transplant.parts.shown} of each batch; the loss is that of all rows."
         )
     source = _Source(model.pipeline, call.input_fn, distribution, audited)
     batches = BatchStream(model.pipeline, source.iterator, audited)
@@ -121,7 +122,10 @@ def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribut
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
-    return model_graph.build(estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed)
+    micro = distribution.micro_batches
+    return model_graph.build(
+        estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed, micro
+    )
 
 
 class _Source:

@@ -22,6 +22,9 @@ _REFUSED = {
     ),
     "tensorflow.train.SaverDef.V1": "a Saver that writes the format of before 2016 is refused",
 }
+_BATCH_NORMS = re.compile(
+    r"\b(batch_norm|batch_normalization|BatchNormalization|BatchNorm|fused_batch_norm|SyncBatchNormalization)$"
+)
 _LEARN = "tensorflow.contrib.learn."
 _LEARN_ESTIMATOR = re.compile(r"(Estimator|Classifier|Regressor|SKCompat|SVM|KMeansClustering)$")
 _LEARN_RUNNER = re.compile(r"(learn_runner\.(run|tune)|\.Experiment)$")
@@ -75,6 +78,21 @@ def judge_for_modern(source: Source) -> Iterator[SourceFinding]:
         for keyword in call.keywords:
             if keyword.arg in refused and _is_given(source, keyword.value, place):
                 yield _finding(source, keyword.value, f"{keyword.arg}=", refused[keyword.arg])
+
+
+def judge_for_micro_batches(source: Source) -> Iterator[SourceFinding]:
+    """Yields a finding for each batch norm, which ``run --micro`` refuses in training.
+
+    Args:
+        source: Parsed file.
+    """
+    for symbol, node in symbols(source):
+        if isinstance(node, ast.expr) and _BATCH_NORMS.search(symbol):
+            message = (
+                "Refused with --micro if it normalizes the rows of a batch in training. Add --micro-statistics to let it see one "
+                "micro-batch at a time, or train without --micro."
+            )
+            yield SourceFinding.at(node, as_written(symbol), Kind.TENSORFLOW, Verdict.LOOK, message)
 
 
 def calls_an_estimator(sources: Sequence[Source], reached: ReachedCode) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ops import gradients_util
 
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers, upstream
 from estimator_bridge.modern.graph.optimizers.rebuild import hyperparameters, rule_for
@@ -57,7 +58,7 @@ class Update:
 
     def gradients(self) -> list[Tensor]:
         """Returns the gradients as plain tensors: values, indices and dense shape of sparse ones."""
-        return _components(self.pairs)
+        return components(gradient for gradient, _ in self.pairs)
 
     def with_gradients(self, tensors: Sequence[Tensor]) -> list[tuple[Any, Any]]:
         """Returns ``pairs`` with other gradients, given in the order of ``gradients``."""
@@ -65,9 +66,48 @@ class Update:
         return [(gradient, variable) for gradient, (_, variable) in zip(given, self.pairs, strict=True)]
 
 
-def _components(pairs: Iterable[tuple[Any, Any]]) -> list[Tensor]:
-    """Returns the gradients of pairs, if any, as plain tensors: values, indices and dense shape of sparse ones."""
-    return list(tf.nest.flatten([gradient for gradient, _ in pairs if gradient is not None], expand_composites=True))
+@dataclasses.dataclass(frozen=True)
+class Derivation:
+    """One call of ``tf.gradients``, by an optimizer or by the script.
+
+    Attributes:
+        losses: Tensors whose gradients were computed.
+        weights: Gradients by the losses that the caller gave; empty without any.
+        sources: Tensors and handles of variables by which the gradients were computed.
+        gradients: Gradients, as tensors or ``tf.IndexedSlices``; None for a source that no loss depends on.
+    """
+
+    losses: tuple[Tensor, ...]
+    weights: tuple[Tensor, ...]
+    sources: tuple[Tensor, ...]
+    gradients: tuple[Any, ...]
+
+
+def components(gradients: Iterable[Any]) -> list[Tensor]:
+    """Returns gradients, if any, as plain tensors: values, indices and dense shape of sparse ones."""
+    return list(tf.nest.flatten([one for one in gradients if one is not None], expand_composites=True))
+
+
+@contextlib.contextmanager
+def recorded_derivations() -> Iterator[list[Derivation]]:
+    """Yields a list to which each call of ``tf.gradients`` in the present graph is added while this is active."""
+    graph, found = tf.compat.v1.get_default_graph(), list[Derivation]()
+
+    def derive(original: Any, ys: Any, xs: Any, grad_ys: Any = None, *args: Any, **kwargs: Any) -> Any:
+        gradients = original(ys, xs, grad_ys, *args, **kwargs)
+        losses = [tf.convert_to_tensor(loss) for loss in _flat(ys)]
+        if all(loss.graph is graph for loss in losses):  # else it belongs to a loop or a branch
+            sources = [getattr(source, "handle", source) for source in _flat(xs)]
+            weights = [weight for weight in _flat(grad_ys) if weight is not None]
+            found.append(Derivation(tuple(losses), tuple(weights), tuple(sources), tuple(gradients)))
+        return gradients
+
+    with wrapped(gradients_util, _GradientsHelper=derive):
+        yield found
+
+
+def _flat(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
 @contextlib.contextmanager
@@ -86,7 +126,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
 
     def compute_gradients(compute: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = compute(self, *args, **kwargs)
-        computed.update(part.ref() for part in _components(pairs))
+        computed.update(part.ref() for part in components(gradient for gradient, _ in pairs))
         return pairs
 
     def scale_loss(loss: Any) -> Any:
@@ -105,7 +145,7 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         done = op if global_step is None else _before_counting(op, made)
         internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
         present = tuple((gradient, variable) for gradient, variable in pairs if gradient is not None)
-        untouched = all(part.ref() in computed for part in _components(present))
+        untouched = all(part.ref() in computed for part in components(gradient for gradient, _ in present))
         updates.append(Update(self, hyperparameters(self), present, done, internals, untouched))
         return op
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options
+from estimator_bridge.errors import BridgeError
 
 _EPILOG = """examples:
   estimator-bridge check train.py
   estimator-bridge check --path modern train.py
+  estimator-bridge check --path modern --micro train.py
   estimator-bridge check --py2 trainer/
   estimator-bridge check --format json . > report.json
 
@@ -34,6 +36,7 @@ def add_parser(verbs: Any) -> None:
     )
     parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2 source in memory")
     add_options(parser, "--path")
+    parser.add_argument("--micro", action="store_true", help="modern path: also name what run --micro refuses, e.g. batch norm")
     add_format(parser, "text: findings and a table; json: one object (default: %(default)s)")
     paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
     paths.complete = FILE
@@ -49,12 +52,15 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.source.verdicts import Verdict
     from estimator_bridge.legacy.upstream_contrib import offered
 
+    if arguments.micro and arguments.path != "modern":
+        raise BridgeError("--micro works only on the modern path.", fix="Add --path modern.")
     version = installed_version()
     judge = Judge(load_surface(version), offered, arguments.py2)
     scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
     found: dict[str, FileReport] = {}
     for path in _with_progress(find_files(arguments.paths)):
-        for report in judge_script(judge, path, arguments.path) if path in scripts else [judge.file(path)]:
+        reports_on_file = judge_script(judge, path, arguments.path, arguments.micro) if path in scripts else [judge.file(path)]
+        for report in reports_on_file:
             found.setdefault(report.path, report)
     reports = list(found.values())
     if arguments.format == "json":

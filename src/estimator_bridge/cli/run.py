@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
-from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_options, add_script, number, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskContext
@@ -21,6 +21,7 @@ _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model --train_steps=1000
   estimator-bridge run --path modern train.py --model_dir=/tmp/model
   estimator-bridge run --path modern --replicas 2 train.py
+  estimator-bridge run --path modern --micro 4 train.py --batch_size=256
   estimator-bridge run -m trainer.task --job-dir /tmp/job
   estimator-bridge run --py2 train.py
 
@@ -30,6 +31,8 @@ _MODERN_ONLY = {
     "replicas": "Add --path modern, or set RunConfig(train_distribute=...) in the script.",
     "jit_compile": "Add --path modern, or set global_jit_level in the script's session_config.",
     "mixed_precision": "Add --path modern, or set auto_mixed_precision_onednn_bfloat16 in the script's session_config.",
+    "micro": "Add --path modern, or make the script's batch smaller.",
+    "micro_statistics": "Add --path modern and --micro.",
 }
 _LEGACY_ONLY = {
     "v2_behavior": "Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's."
@@ -55,6 +58,19 @@ def add_parser(verbs: Any) -> None:
         "--mixed-precision",
         action="store_true",
         help="modern path, CPUs: compute each step in bfloat16 where TensorFlow considers it safe; results are approximate",
+    )
+    parser.add_argument(
+        "--micro",
+        type=number(int, "a whole number of 1 or more", 1),
+        default=1,
+        metavar="K",
+        help="modern path: compute each batch in K micro-batches, one after the other, in less memory; the update is that of the whole "
+        "batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--micro-statistics",
+        action="store_true",
+        help="with --micro: let batch norm, and all else that mixes the rows of a batch, see one micro-batch at a time; results differ",
     )
     parser.add_argument(
         "--v2-behavior",
@@ -122,8 +138,8 @@ def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
     def make_engine() -> ModernEngine:
         from estimator_bridge.modern.engine import ModernEngine
 
-        flags = {"jit_compile": arguments.jit_compile, "mixed_precision": arguments.mixed_precision}
-        engines.append(ModernEngine(arguments.replicas, **flags))
+        flags = ("jit_compile", "mixed_precision", "micro", "micro_statistics")
+        engines.append(ModernEngine(arguments.replicas, **{flag: getattr(arguments, flag) for flag in flags}))
         return engines[0]
 
     try:

@@ -6,7 +6,7 @@ import pytest
 
 from estimator_bridge.compat.source.reached import ReachedCode
 from estimator_bridge.compat.source.reading import read_source
-from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_modern
+from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_micro_batches, judge_for_modern
 from estimator_bridge.compat.source.verdicts import Verdict
 
 TF = "import tensorflow as tf\n"
@@ -83,3 +83,13 @@ def test_what_a_setting_leaves_out_by_default(text: str) -> None:
 def test_whether_an_estimator_is_called(text: str, calls: bool) -> None:
     source = read_source(f"{TF}{text}".encode(), "train.py")
     assert calls_an_estimator([source], ReachedCode([source])) is calls
+
+
+@pytest.mark.parametrize("name", ["layers.batch_normalization", "keras.layers.BatchNormalization", "contrib.layers.batch_norm"])
+def test_micro_batches_point_out_a_batch_norm(name: str) -> None:
+    (finding,) = judge_for_micro_batches(read_source(f"{TF}net = tf.{name}(net)".encode(), "train.py"))
+    assert (finding.symbol, finding.line, finding.verdict) == (f"tf.{name}", 2, Verdict.LOOK)
+
+
+def test_micro_batches_take_a_layer_norm() -> None:
+    assert not list(judge_for_micro_batches(read_source(f"{TF}net = tf.contrib.layers.layer_norm(net)".encode(), "train.py")))

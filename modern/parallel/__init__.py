@@ -1,0 +1,1 @@
+"""Parallelism beyond data: one model over several parts of a batch."""

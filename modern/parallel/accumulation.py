@@ -1,0 +1,131 @@
+"""Training steps whose batch is computed in micro-batches: memory for one of them, and the update of the whole batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.optimizers.capture import sums_loss
+from estimator_bridge.modern.graph.random_streams import RandomStreams
+from estimator_bridge.modern.graph.stages import Plan, Stage
+from estimator_bridge.modern.graph.variables import VariableStore
+from estimator_bridge.modern.parallel.division import Division
+from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
+from estimator_bridge.modern.parallel.reductions import Reduction, losses_of, names_rows_once
+from estimator_bridge.modern.parallel.regularization import Regularization
+from estimator_bridge.modern.parallel.row_checks import check_of
+from estimator_bridge.modern.step.split_checks import nonlinear_part
+from estimator_bridge.modern.step.transplant import Parts, Transplant
+
+
+class AccumulatingTransplant(Transplant):
+    """A transplant that computes losses and gradients of one micro-batch after the other, and applies those of the whole batch.
+
+    What the script does between its gradients and its optimizers, e.g., clipping by the global norm, runs once on the gradients of the
+    whole batch. Metrics see all rows. Other tensors that are watched are those of the last micro-batch.
+
+    Args:
+        model: Training graph, built for one micro-batch.
+        report: Groups of tensors of the graph to watch besides a step's loss.
+        split: True if each replica takes part of one batch, False if each takes a batch of its own.
+        streams: Streams of random numbers, see ``Transplant``.
+        number: Number of micro-batches of each replica's batch.
+        statistics: True to let batch norm and the like see one micro-batch at a time.
+
+    Raises:
+        NotSupportedError: The sum over the micro-batches would not be the result of the whole batch.
+    """
+
+    def __init__(
+        self,
+        model: ModelGraph,
+        report: Sequence[Sequence[Tensor]] = (),
+        split: bool = False,
+        streams: RandomStreams | None = None,
+        *,
+        number: int,
+        statistics: bool = False,
+    ) -> None:
+        self._number = number
+        self._regularization: Regularization | None = None
+        self._statistics = statistics
+        super().__init__(model, report, split, streams)
+
+    def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
+        made = super()._planned(report)
+        self._division = Division(self.model, made, self._statistics)
+        self._check_losses()
+        if self._regularization is None and self._sums:  # once: later the graph is finished
+            losses = losses_of(self.model, self._division.derivations)
+            self._regularization = Regularization(losses, self._division.derivations, self._division.each)
+        return made
+
+    @property
+    def parts(self) -> Parts | None:
+        """Parts of which a step sees one batch: pieces of replicas, or micro-batches."""
+        return super().parts or Parts("the last micro-batch", "each micro-batch has a part", "Train without --micro")
+
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Returns True for losses, gradients, what is computed from them, and what depends on no batch."""
+        return super().is_whole(tensor) and not self._division.varies(tensor)
+
+    def _import(self) -> None:
+        reduced = self._division.reduced
+        joined = frozenset(name for name, way in reduced.items() if way in (Reduction.JOIN, Reduction.INDICES))
+        store = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
+
+        def function(fragment: Fragment) -> Any:
+            return store.function(dataclasses.replace(fragment, of_any_length=joined))
+
+        self._stages: list[tuple[Stage, Any]] = []
+        leaves = [leaf.name for leaf in self.model.batch]
+        later = set[str]()  # what loops read
+        for part in reversed(self._division.parts):
+            run: Any = store.function(part.each.fragment)
+            loop = Loop(part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums)
+            if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
+                ops = part.each.operations & self._division.core
+                loop.check = check_of(ops, part.each.fragment.outputs, reduced, store.function, leaves)
+            runs = [
+                (part.before, function(part.before.fragment)),
+                (part.each, loop),
+                (part.after, function(part.after.fragment)),
+            ]
+            self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
+            later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
+        self._once: Any = self._regularization.function(store.function) if self._regularization else dict
+        self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
+
+    @property
+    def _sums(self) -> bool:
+        return sums_loss(self.model.graph)
+
+    def _outputs_of(
+        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batch: Sequence[Tensor]
+    ) -> dict[str, Tensor]:
+        if not isinstance(run, Loop):
+            return super()._outputs_of(fragment, run, known, batch)
+        micro = MicroBatches(self.model.pipeline, self._number, batch)
+        with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
+            return run.run(micro, known, self._once())
+
+    def _unique(self) -> dict[str, str]:
+        sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
+        return {one.indices.name: one.values.name for one in sparse if names_rows_once(one.indices)}
+
+    def _check_losses(self) -> None:
+        for loss in () if self._statistics else losses_of(self.model, self._division.derivations):
+            problem = nonlinear_part(loss, self._sums)
+            if problem is not None:
+                why, op = problem
+                raise refused(
+                    op,
+                    f"The micro-batches of this model do not make up its batch: {why}.",
+                    expected="a loss that is the mean over the batch, or declared as a sum (tf.losses.Reduction.SUM)",
+                    fix="Train without --micro, or write the loss as a mean over the rows.",
+                )

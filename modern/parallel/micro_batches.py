@@ -1,0 +1,229 @@
+"""Rows of a batch in micro-batches, and the loop that runs a function for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor
+from estimator_bridge.modern.graph.input_pipeline import InputPipeline
+from estimator_bridge.modern.parallel.reductions import Reduction
+
+
+class MicroBatches:
+    """Consecutive parts of a batch, whose numbers of rows differ by one at most.
+
+    Args:
+        pipeline: Pipeline of the input_fn.
+        number: Number of parts; a batch with fewer rows has a part for each row.
+        batch: Tensors of a batch, in the order of ``pipeline.leaves``.
+
+    Attributes:
+        count: Number of parts as a scalar of int64.
+        are_equal: True if all parts surely have the same number of rows.
+    """
+
+    def __init__(self, pipeline: InputPipeline, number: int, batch: Sequence[Tensor]) -> None:
+        flat = tf.nest.flatten(pipeline.with_leaves(list(batch)))
+        self._tensors = [one for one in flat if tf.is_tensor(one)]
+        sizes = {one.shape[0] for one in self._tensors if not isinstance(one, tf.SparseTensor)}
+        (size,) = sizes if len(sizes) == 1 else (None,)
+        self.are_equal = size is not None and size % number == 0
+        self._static = size // number if size is not None and self.are_equal else None
+        self._rows = _rows(self._tensors[0])
+        checks = [tf.debugging.assert_equal(_rows(one), self._rows, _UNEQUAL) for one in self._tensors[1:]]
+        with tf.control_dependencies([check for check in checks if check is not None]):
+            self.count = tf.clip_by_value(self._rows, 1, number)
+
+    def part(self, index: Tensor) -> list[Tensor]:
+        """Returns the tensors of one part, in the order of ``pipeline.leaves``."""
+        return self._cut([self._limits(index)])
+
+    def exchanged(self, index: Tensor) -> list[Tensor]:
+        """Returns the rows of the first or second part (0, 1), or those of both after an exchange of their second halves (2, 3).
+
+        Both parts have the number of rows of the smallest part; ``rows_of_smallest`` must be at least 2.
+        """
+        size = self.rows_of_smallest
+        half = size // 2
+        first = tf.where((index == 0) | (index == 2), tf.zeros_like(size), size)
+        second = tf.where((index == 0) | (index == 3), tf.zeros_like(size), size)
+        return self._cut([(first, first + half), (second + half, second + size)])
+
+    @property
+    def rows_of_smallest(self) -> Tensor:
+        """Number of rows that each part has at least."""
+        return self._rows // self.count
+
+    def _cut(self, limits: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+        with tf.device("/cpu:0"):  # only these rows are copied to the device of the model
+            parts = [self._rows_of(one, limits) for one in self._tensors]
+        flat: list[Tensor] = tf.nest.flatten(parts, expand_composites=True)
+        return flat
+
+    def share(self, index: Tensor) -> Tensor:
+        """Returns the rows of a part, divided by the mean number of rows, as float32."""
+        start, end = self._limits(index)
+        return tf.cast((end - start) * self.count, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
+
+    def _limits(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        return index * self._rows // self.count, (index + 1) * self._rows // self.count
+
+    def _rows_of(self, tensor: Any, limits: Sequence[tuple[Tensor, Tensor]]) -> Any:
+        if isinstance(tensor, tf.SparseTensor):
+            pieces = [_sparse_rows(tensor, *pair) for pair in limits]
+            return pieces[0] if len(pieces) == 1 else tf.sparse.concat(0, pieces)
+        pieces = [tensor[start:end] for start, end in limits]
+        rows = pieces[0] if len(pieces) == 1 else tf.concat(pieces, 0)
+        return tf.ensure_shape(rows, [self._static, *tensor.shape[1:]])
+
+
+_UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
+
+
+def _sparse_rows(tensor: Any, start: Tensor, end: Tensor) -> Any:
+    rest = tensor.dense_shape[1:]
+    return tf.sparse.slice(tensor, tf.concat([[start], tf.zeros_like(rest)], 0), tf.concat([[end - start], rest], 0))
+
+
+def _rows(tensor: Any) -> Tensor:
+    return tensor.dense_shape[0] if isinstance(tensor, tf.SparseTensor) else tf.shape(tensor, out_type=tf.int64)[0]
+
+
+class Loop:
+    """Function of a whole batch that calls another one for each micro-batch, one after the other, and combines the results.
+
+    Args:
+        fragment: Operations of a micro-batch.
+        call: Function of the fragment.
+        leaves: Names of the tensors of a batch, in the order of ``MicroBatches.part``.
+        reduced: Name of a tensor -> way to combine its values; others are those of the last micro-batch.
+        unique: Names of indices whose rows are added up: indices -> values.
+        kept: Names of outputs whose values of each micro-batch a later loop reads.
+        sums: True to add up losses, False for the mean.
+
+    Attributes:
+        check: Check of the first batch, if any.
+    """
+
+    check: Any = None
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        call: Callable[[Sequence[Tensor]], list[Tensor]],
+        leaves: Sequence[str],
+        reduced: Mapping[str, Reduction],
+        unique: Mapping[str, str],
+        kept: Collection[str],
+        sums: bool,
+    ) -> None:
+        self._fragment = fragment
+        self._call = call
+        self._leaves = leaves
+        self._unique = unique
+        self._sums = sums
+        self._kept = [number for number, tensor in enumerate(fragment.outputs) if tensor.name in kept]
+        self._ways = [reduced.get(tensor.name, Reduction.LAST) for tensor in fragment.outputs]
+
+    def run(self, micro: MicroBatches, known: Mapping[str, Any], once: Mapping[str, Tensor]) -> dict[str, Any]:
+        """Runs all micro-batches.
+
+        Args:
+            micro: Batch.
+            known: Inputs of the fragment by their names, and what earlier loops kept.
+            once: Name of a sum over the micro-batches -> what each of them adds, but the batch has once.
+
+        Returns:
+            The combined tensors by their names, and what later loops read.
+        """
+        outputs = self._fragment.outputs
+
+        def body(index: Tensor, states: Sequence[Any], kept: Sequence[Any]) -> tuple[Tensor, list[Any], list[Any]]:
+            values = self._call(self._inputs(micro.part(index), index, known))
+            share = None if micro.are_equal or self._sums else micro.share(index)
+            triples = zip(self._ways, states, values, strict=True)
+            added = [_added(way, state, value, index, share) for way, state, value in triples]
+            held = [
+                array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)
+            ]
+            return index + 1, added, held
+
+        count = tf.cast(micro.count, tf.int32)
+        states = [_start(way, tensor.dtype, count) for way, tensor in zip(self._ways, outputs, strict=True)]
+        kept = [_array(outputs[number].dtype, count) for number in self._kept]
+        start = [tf.constant(0, tf.int64), states, kept]
+        _, states, kept = looped(lambda index, *_: index < micro.count, body, start)
+        arrays = {_key(outputs[number]): array for number, array in zip(self._kept, kept, strict=True)}
+        values = self._finished(states, None if self._sums else micro.count)
+        by_name = dict(zip((tensor.name for tensor in outputs), values, strict=True))
+        for name in by_name.keys() & once.keys():
+            by_name[name] -= tf.cast(micro.count - 1, by_name[name].dtype) * once[name]
+        return arrays | by_name
+
+    def _inputs(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> list[Tensor]:
+        own = dict(zip(self._leaves, part, strict=True))
+        for tensor in self._fragment.inputs:
+            if tensor.name not in own:
+                array = known.get(_key(tensor))
+                own[tensor.name] = known[tensor.name] if array is None else array.read(tf.cast(index, tf.int32))
+                own[tensor.name].set_shape(tensor.shape)
+        return [own[tensor.name] for tensor in self._fragment.inputs]
+
+    def _finished(self, states: Sequence[Any], count: Tensor | None) -> list[Tensor]:
+        values = [_ended(way, state, count) for way, state in zip(self._ways, states, strict=True)]
+        by_name = {tensor.name: number for number, tensor in enumerate(self._fragment.outputs)}
+        for indices, rows in self._unique.items():
+            if indices in by_name:
+                where = [by_name[indices], by_name[rows]]
+                values[where[0]], values[where[1]] = _added_rows(*(values[number] for number in where))
+        for way, tensor, value in zip(self._ways, self._fragment.outputs, values, strict=True):
+            joined = way in (Reduction.JOIN, Reduction.INDICES)
+            value.set_shape([None, *tensor.shape[1:]] if joined else tensor.shape)
+        return values
+
+
+def looped(condition: Callable[..., Tensor], body: Callable[..., Any], start: Sequence[Any]) -> Any:
+    """Returns the variables of a loop that runs one iteration after the other; their shapes may change."""
+    any_shape = tf.nest.map_structure(lambda _: tf.TensorShape(None), list(start))
+    return tf.while_loop(condition, body, start, shape_invariants=any_shape, parallel_iterations=1)
+
+
+def _key(tensor: Tensor) -> str:
+    """Returns the name of the values of all micro-batches."""
+    return f"{tensor.name} of each micro-batch"
+
+
+def _array(dtype: tf.DType, count: Tensor) -> Any:
+    return tf.TensorArray(dtype, count, infer_shape=False, clear_after_read=False)
+
+
+def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
+    if way in (Reduction.JOIN, Reduction.INDICES):
+        return _array(dtype, count)
+    if dtype == tf.variant:  # e.g., the outputs of a loop so far
+        return tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=0, element_dtype=tf.float32)
+    return tf.zeros([], dtype)
+
+
+def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:
+    if share is not None and way in (Reduction.COMBINE, Reduction.JOIN):
+        value *= tf.cast(share, value.dtype)
+    if way is Reduction.COMBINE:
+        return state + value
+    return value if way is Reduction.LAST else state.write(tf.cast(index, tf.int32), value)
+
+
+def _ended(way: Reduction, state: Any, count: Tensor | None) -> Tensor:
+    if way is Reduction.LAST:
+        return state
+    value = state if way is Reduction.COMBINE else state.concat()
+    return value if count is None or way is Reduction.INDICES else value / tf.cast(count, value.dtype)
+
+
+def _added_rows(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Adds up the rows of a sparse gradient that have the same index, in the order in which the indices come first."""
+    unique, places = tf.unique(indices)
+    return unique, tf.math.unsorted_segment_sum(values, places, tf.size(unique))

@@ -1,0 +1,161 @@
+"""Check that the rows of a batch do not depend on each other: only then do micro-batches make up the batch.
+
+Two micro-batches of the first batch exchange half of their rows. Losses and gradients must add up to the same as before. They do not if
+the rows of a batch are normalised together, serve as each other's negatives, or are weighted by a sum over the batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.side_effects import Effect, Effects
+from estimator_bridge.modern.parallel.micro_batches import MicroBatches, looped
+from estimator_bridge.modern.parallel.reductions import Reduction, data_producers
+from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
+
+logging = tf.compat.v1.logging
+_TOLERANCE = 1e-3
+"""Largest part of a tensor's norm that is rounding."""
+_NOISE = 1e-6
+"""Part of the norm of all gradients below which a gradient is nothing but rounding."""
+_MARK, _TOO_FEW = "estimator_bridge: dependent rows", "estimator_bridge: too few rows"
+
+
+class RowCheck:
+    """Check of the operations of a micro-batch; it runs once.
+
+    Args:
+        ops: Operations that losses and gradients are computed by, for each micro-batch.
+        outputs: Losses and gradients.
+        reduced: Name of a tensor -> way to combine its values.
+        function: Function that makes a function of a fragment.
+        leaves: Names of the tensors of a batch.
+    """
+
+    def __init__(
+        self,
+        ops: Collection[Operation],
+        outputs: Sequence[Tensor],
+        reduced: Mapping[str, Reduction],
+        function: Callable[[Fragment], Any],
+        leaves: Sequence[str],
+    ) -> None:
+        drawn = _draws(ops)
+        drawing = {one.op for one in drawn}
+        ways = ((one, reduced.get(one.name)) for one in outputs)
+        self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]
+        self._leaves = leaves
+        ends = [one for one, _ in self._outputs]
+        self._draws = Fragment.cut(upstream(drawing, lambda op: op not in ops, data_producers), drawn)
+        rest = upstream([one.op for one in ends], lambda op: op not in ops or op in drawing)
+        self._fragment = Fragment.cut(rest, ends, {one.name for one in drawn})
+        self._draw, self._compute = function(self._draws), function(self._fragment)
+        self._done = ResourceVariable(False, trainable=False)
+
+    def run(self, micro: MicroBatches, known: Mapping[str, Any]) -> Operation:
+        """Returns an operation that fails if rows depend on each other; it computes something for the first batch alone.
+
+        Args:
+            micro: Batch.
+            known: Inputs of the operations by their names, other than the batch.
+        """
+        done = tf.cond(self._done, lambda: tf.constant(True), lambda: self._compare(micro, known))
+        return self._done.assign(done, read_value=False)
+
+    def _compare(self, micro: MicroBatches, known: Mapping[str, Any]) -> Tensor:
+        enough = tf.debugging.Assert(micro.rows_of_smallest >= 2, [_TOO_FEW, micro.rows_of_smallest])
+        with tf.control_dependencies([enough] if enough is not None else []):
+            inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
+        # Each comparison needs the same random numbers.
+        values = self._draw([inputs[one.name] for one in self._draws.inputs])
+        inputs |= dict(zip((one.name for one in self._draws.outputs), values, strict=True))
+
+        def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
+            own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
+            results = self._compute([own[one.name] for one in self._fragment.inputs])
+            totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
+            sign = tf.where(index < 2, tf.constant(1.0, tf.float64), tf.constant(-1.0, tf.float64))
+            added = [old + sign * one for old, one in zip(sums, totals, strict=True)]
+            return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
+
+        zeros = [tf.zeros([], tf.float64) for _ in self._outputs]
+        _, sums, sizes = looped(lambda index, *_: index < 4, body, [tf.constant(0, tf.int64), zeros, zeros])
+        norms = tf.stack(sizes)
+        excess = tf.stack([_norm(one) for one in sums]) - _TOLERANCE * norms - _NOISE * tf.reduce_max(norms)
+        worst = tf.gather([one.name for one, _ in self._outputs], tf.argmax(excess))
+        is_same = tf.reduce_all((excess <= 0) | ~tf.math.is_finite(excess))  # a loss that is NaN ends the training anyway
+        same = tf.debugging.Assert(is_same, [_MARK, worst])
+        with tf.control_dependencies([same] if same is not None else []):
+            return tf.constant(True)
+
+
+def check_of(
+    ops: Collection[Operation],
+    outputs: Sequence[Tensor],
+    reduced: Mapping[str, Reduction],
+    function: Callable[[Fragment], Any],
+    leaves: Sequence[str],
+) -> RowCheck | None:
+    """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
+    values_of = upstream([one.op for one in _draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
+    if any(is_source(op) and op.type != "VarHandleOp" for op in values_of):
+        logging.warn(
+            "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
+        )
+        return None
+    return RowCheck(ops, outputs, reduced, function, leaves)
+
+
+@contextlib.contextmanager
+def row_refusals() -> Iterator[None]:
+    """While active, replaces the error of a failed ``RowCheck``.
+
+    Raises:
+        NotSupportedError: The rows of a batch depend on each other, or there are too few of them.
+    """
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = re.search(rf"({_MARK}|{_TOO_FEW})\W+([\w./:-]+)", error.message)
+        if found is None:
+            raise
+        if found[1] == _TOO_FEW:
+            raise NotSupportedError(
+                "The first batch has too few rows for the number of micro-batches.",
+                expected="at least 2 rows in each micro-batch, by which their independence is checked",
+                received=f"{found[2]} in some of them",
+                fix="Give --micro a smaller number.",
+            ) from error
+        raise NotSupportedError(
+            "The rows of a batch depend on each other, so the micro-batches of this model do not make up its batch.",
+            expected="losses and gradients that add up to the same when two micro-batches exchange half of their rows",
+            received=f"another value of {found[2]!r}",
+            fix="Train without --micro, or add --micro-statistics to let batch norm, negatives of the same batch and the like see one "
+            "micro-batch at a time.",
+        ) from error
+
+
+def _draws(ops: Collection[Operation]) -> list[Tensor]:
+    if not ops:
+        return []
+    effects = Effects(next(iter(ops)).graph)
+    return [tensor for op in ops if effects.of(op) is Effect.DRAW for tensor in op.outputs]
+
+
+def _norm(value: Tensor) -> Tensor:
+    return tf.sqrt(tf.reduce_sum(tf.square(tf.reshape(value, [-1]))))
+
+
+def _total(value: Tensor, way: Reduction) -> Tensor:
+    """Returns a gradient, or the sum of the rows of a sparse one, in float64."""
+    value = tf.math.real(value) if value.dtype.is_complex else value
+    value = tf.cast(value, tf.float64)
+    return tf.reduce_sum(value, axis=0) if way is Reduction.JOIN else value
