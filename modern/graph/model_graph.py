@@ -305,6 +305,10 @@ def _placeholders(pipeline: InputPipeline, replicas: int, micro_batches: int) ->
     if replicas * micro_batches == 1:
         return [v1.placeholder_with_default(leaf, leaf.shape, name=BATCH) for leaf in pipeline.leaves]
     tensors = [one for one in tf.nest.flatten(pipeline.structure) if tf.is_tensor(one)]
+    if not tensors:
+        raise NotSupportedError(
+            "The input_fn gives no tensors, so no batch can be divided.", fix="Train on one device, without --micro."
+        )
     return [made for tensor in tensors for made in _placeholders_of_part(tensor, replicas, micro_batches)]
 
 

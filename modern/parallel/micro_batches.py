@@ -11,6 +11,8 @@ from estimator_bridge.modern.graph.fragments import Fragment, Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
 from estimator_bridge.modern.parallel.reductions import Reduction
 
+UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
+
 
 class MicroBatches:
     """Consecutive parts of a batch, whose numbers of rows differ by one at most.
@@ -33,7 +35,7 @@ class MicroBatches:
         self.are_equal = size is not None and size % number == 0
         self._static = size // number if size is not None and self.are_equal else None
         self._rows = _rows(self._tensors[0])
-        checks = [tf.debugging.assert_equal(_rows(one), self._rows, _UNEQUAL) for one in self._tensors[1:]]
+        checks = [tf.debugging.assert_equal(_rows(one), self._rows, UNEQUAL) for one in self._tensors[1:]]
         with tf.control_dependencies([check for check in checks if check is not None]):
             self.count = tf.clip_by_value(self._rows, 1, number)
 
@@ -78,9 +80,6 @@ class MicroBatches:
         pieces = [tensor[start:end] for start, end in limits]
         rows = pieces[0] if len(pieces) == 1 else tf.concat(pieces, 0)
         return tf.ensure_shape(rows, [self._static, *tensor.shape[1:]])
-
-
-_UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
 
 
 def _sparse_rows(tensor: Any, start: Tensor, end: Tensor) -> Any:

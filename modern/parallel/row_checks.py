@@ -17,7 +17,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.parallel.micro_batches import MicroBatches, looped
+from estimator_bridge.modern.parallel.micro_batches import UNEQUAL, MicroBatches, looped
 from estimator_bridge.modern.parallel.reductions import Reduction, data_producers
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
@@ -26,6 +26,7 @@ _TOLERANCE = 1e-3
 """Largest part of a tensor's norm that is rounding."""
 _NOISE = 1e-6
 """Part of the norm of all gradients below which a gradient is nothing but rounding."""
+_WITHOUT = "Train without --micro."
 _MARK, _TOO_FEW = "estimator_bridge: dependent rows", "estimator_bridge: too few rows"
 
 
@@ -119,11 +120,15 @@ def row_refusals() -> Iterator[None]:
     """While active, replaces the error of a failed ``RowCheck``.
 
     Raises:
-        NotSupportedError: The rows of a batch depend on each other, or there are too few of them.
+        NotSupportedError: The rows of a batch depend on each other, there are too few of them, or some tensors have more than others.
     """
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
+        if UNEQUAL in error.message:
+            raise NotSupportedError(
+                UNEQUAL, expected="features and labels with the batch as first axis", fix=_WITHOUT
+            ) from error
         found = re.search(rf"({_MARK}|{_TOO_FEW})\W+([\w./:-]+)", error.message)
         if found is None:
             raise

@@ -377,6 +377,16 @@ def test_a_model_that_knows_its_batch_size_is_refused(tmp_path: Path) -> None:
         train(model_fn, tmp_path, 2, input_fn)
 
 
+def test_a_feature_that_is_the_same_for_all_rows_is_refused(tmp_path: Path) -> None:
+    def input_fn() -> Any:
+        features = {"x": X, "words": WORDS}
+        rows = tf.data.Dataset.from_tensor_slices((features, Y)).repeat().batch(8)
+        return rows.map(lambda some, label: (some | {"weights": tf.ones([3])}, label))
+
+    with pytest.raises(NotSupportedError, match="different numbers of rows"):
+        train(regression, tmp_path, 2, input_fn)
+
+
 def test_summaries_show_the_whole_loss_and_the_last_micro_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         v1.summary.scalar("first_feature", features["x"][0, 0])
