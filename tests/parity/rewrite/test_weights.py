@@ -33,22 +33,6 @@ def test_variables_may_group_the_same_elements_otherwise(tmp_path: Path) -> None
     assert notes == ["fm_w of shape [5] is model/layer_with_weights-0/embeddings of shape [5, 1]"]
 
 
-def test_momentum_beside_another_optimizer_is_scaled_by_its_own_rate(tmp_path: Path) -> None:
-    values = {"w": ROWS, "w/Momentum": ROWS + 10, "b": ROWS + 1, "b/Adagrad": ROWS + 2, "global_step": np.int64(1)}
-    old = write_tensors(tmp_path / "old", values)
-    module = tf.Module()
-    module.w, module.b = tf.Variable(ROWS, name="w"), tf.Variable(ROWS, name="b")
-    optimizers = [keras.optimizers.SGD(0.5, momentum=0.9), keras.optimizers.Adagrad(0.1)]
-    for optimizer, variable in zip(optimizers, (module.w, module.b), strict=True):
-        build_optimizer(optimizer, [variable])
-    plan = RewritePlan(Script("new.py"), given=(("w", "model/w"), ("b", "model/b")))
-    weights = Weights(tmp_path, plan, [module], optimizers, print)
-
-    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
-
-    np.testing.assert_array_equal(optimizers[0].momentums[0].numpy(), -0.5 * (ROWS + 10))
-
-
 def test_pairs_by_hand_are_written_as_the_error_prints_them(tmp_path: Path) -> None:
     old = write_tensors(tmp_path / "old", {"first": ROWS, "second": ROWS + 10, "global_step": np.int64(0)})
     module = tf.Module()

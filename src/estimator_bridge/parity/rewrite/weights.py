@@ -130,14 +130,15 @@ class Weights:
         return str(prefix)
 
     def _momentum_rate(self) -> float | None:
-        """Returns the learning rate of the next step that slots of Keras contain; None if there is none, or more than one."""
-        found = set()
-        for optimizer in self._optimizers:
+        """Returns the learning rate of the next step if a slot of Keras contains it and a schedule gives it; else None."""
+        found = [
+            optimizer for optimizer in self._optimizers if hasattr(optimizer, "momentum") and type(optimizer).__name__ == "SGD"
+        ]
+        for optimizer in found:
             rate = getattr(optimizer, "_learning_rate", None)
-            if rate is not None and type(optimizer).__name__ == "SGD" and optimizer.momentum:
-                is_schedule = callable(rate) and not isinstance(rate, tf.Variable)
-                found.add(float(rate(optimizer.iterations) if is_schedule else rate))
-        return found.pop() if len(found) == 1 else None
+            if callable(rate) and not isinstance(rate, tf.Variable) and optimizer.momentum:
+                return float(rate(optimizer.iterations))
+        return None
 
 
 def _flat(entry: Stored) -> Stored:
