@@ -53,7 +53,7 @@ def estimator_bridge_command(*arguments: object, cwd: Path, stdin: str = "", **e
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
     err = "".join(line for line in done.stderr.splitlines(keepends=True) if not line.startswith(_NOISE))
@@ -73,7 +73,7 @@ def python_output(python: str, *arguments: object) -> str:
         env=inherited | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-6000:]

@@ -165,7 +165,7 @@ class Evidence:
         start: Global step before the first training step.
         estimator: Name of the old script's Estimator class.
         batches: First training batches; empty if the user adapts them.
-        other_values: What is said of each tensor of the new script's own batches that has other values, in whatever order of rows.
+        other_values: Sentence about each tensor of the new script's own batches whose values no order of rows explains.
         metrics: Metrics that differ.
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.

@@ -113,23 +113,18 @@ def evidence(
                 )
             )
         values = results[0][3]
-    sides = [
-        SideEvidence(
-            **(
-                {
-                    "steps": tuple(kept[:3]),
-                    "losses": tuple(curve),
-                    "trainable": ("kernel", "bias"),
-                    "moving_averages": ("mean",),
-                    "batch_shapes": {"features": (ROWS, INPUTS), "labels": (ROWS,)},
-                    "learning_rates": tuple((rate,) for rate in side.rates),
-                    "shuffles": False,
-                }
-                | (more or {})
-            )
-        )
-        for side, kept, curve, more in zip((old, new), steps, losses, (here, there), strict=True)
-    ]
+    sides = []
+    for side, kept, curve, more in zip((old, new), steps, losses, (here, there), strict=True):
+        fields_of_side: dict[str, Any] = {
+            "steps": tuple(kept[:3]),
+            "losses": tuple(curve),
+            "trainable": ("kernel", "bias"),
+            "moving_averages": ("mean",),
+            "batch_shapes": {"features": (ROWS, INPUTS), "labels": (ROWS,)},
+            "learning_rates": tuple((rate,) for rate in side.rates),
+            "shuffles": False,
+        }
+        sides.append(SideEvidence(**(fields_of_side | (more or {}))))
     slots = frozenset({"kernel/Momentum", "bias/Momentum"})
     known: dict[str, Any] = {"slots": slots}
     return Evidence(sides[0], sides[1], **(known | fields))

@@ -196,7 +196,7 @@ class Parting:
         stage: Stage of the step.
         index: Number of the step, from 1; 0 without one.
         step: Global step.
-        steps: That step of both sides, else the nearest one of the first steps; empty if there is none.
+        steps: Pair of both sides' evidence of this step, else of the nearest one of the first steps; empty if there is none.
         fits: The variables that differ there.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.measures import gradient_fits, noise, update_fits
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
-from estimator_bridge.parity.causes.optimizers.rates import learning_rate
+from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence

@@ -28,9 +28,7 @@ def loss_scale(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     what = _meaning(evidence, factor)
     if losses_differ(old.loss, new.loss):
         seen = f"Losses: old {old.loss:.6g}, new {new.loss:.6g}; gradients of the new script are x{factor:.6g}{what}."
-        change = (
-            "Reduce the loss as the old script does: tf.reduce_mean or tf.reduce_sum, Keras' reduction=, and over which axes."
-        )
+        change = "Reduce the loss as the old script does: tf.reduce_mean or tf.reduce_sum, Keras' reduction=, and its axes."
         yield place.cause(CauseName.LOSS_SCALE, seen, change)
     else:
         seen = f"The losses are equal, and all gradients of the new script are x{factor:.6g}{what}."

@@ -1,4 +1,4 @@
-"""Momentum whose scale differs, and updates that differ for no reason that another rule knows."""
+"""The learning rate, momentum whose scale differs, and updates that differ for no reason that another rule knows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,81 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import OPTIMIZER, UNEXPLAINED, Fit, Parting, Stage, at
-from estimator_bridge.parity.causes.optimizers.pairs import paired_optimizers
-from estimator_bridge.parity.causes.optimizers.rates import rates_of
+from estimator_bridge.parity.causes.measures import OPTIMIZER, UNEXPLAINED, Fit, Parting, Stage, at, parting
+from estimator_bridge.parity.causes.optimizers.pairs import KERAS, paired_optimizers, pairs_at
 from estimator_bridge.parity.evidence import Evidence
+
+_SAME = 1e-5
+_KERAS_DEFAULTS = {"SGD": 0.01, "Adagrad": 0.001, "Adam": 0.001, "Ftrl": 0.001, "RMSprop": 0.001, "Adadelta": 0.001}
+_CANNED_RATES = (0.05, 0.2, 0.005, 0.001)
+CANNED = {
+    "DNNLinearCombined": "Ftrl with min(0.005, 1 / sqrt(number of linear columns)) and Adagrad with 0.001 for the DNN in "
+    "TensorFlow 1.12 to 1.15; 0.05 before",
+    "DNN": "Adagrad with 0.05",
+    "Linear": "Ftrl with min(0.2, 1 / sqrt(number of columns))",
+}
+"""Start of a canned Estimator's name -> its default optimizers."""
+
+
+@at(OPTIMIZER)
+def canned_defaults(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if the new script has Keras' default learning rate where a canned Estimator has its own."""
+    canned = next((words for start, words in CANNED.items() if evidence.estimator.startswith(start)), "")
+    for old, new in paired_optimizers(place) if canned else ():
+        here, there = (one.hyperparameters.get("learning_rate", np.nan) for one in (old, new))
+        defaults = [_KERAS_DEFAULTS.get(KERAS.get(old.name, ""), 0.0), *_CANNED_RATES]
+        if not _same(here, there) and any(_same(there, default) for default in defaults):
+            seen = f"Learning rate of {old.name}: old {here:.6g}, new {there:.6g}, which is a default of another optimizer or model."
+            change = f"Use learning_rate={here:.6g}. Defaults of {evidence.estimator}: {canned}."
+            yield place.cause(CauseName.CANNED_DEFAULTS, seen, change, old.variables)
+
+
+def learning_rate(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if the learning rate differs by a constant factor, or changes otherwise from step to step."""
+    for old, new, names in rates_of(evidence) if parting(evidence).stage >= Stage.UPDATE else ():
+        if not _apart(old, new).any():
+            continue
+        first, shift = int(np.argmax(_apart(old, new))), _shift(old, new)
+        factor = float(np.vdot(old, new) / max(np.vdot(old, old), 1e-300))
+        step = evidence.start + first + 1
+        if factor and not _apart(old * factor, new).any() and not shift:
+            seen = f"Learning rate: old {old[first]:.6g}, new {new[first]:.6g} (x{new[first] / old[first]:.6g})."
+            change = f"Use learning_rate={old[first]:.6g} in the new script."
+            yield Cause(CauseName.LEARNING_RATE, seen, change, step, names)
+            continue
+        sides = [some([f"{rate:.6g}" for rate in side[first : first + 3]]) for side in (old, new)]
+        seen = f"Learning rates from step {step} on: old {sides[0]}; new {sides[1]}."
+        change = "Compare the decay: its steps, rate, staircase, warm-up, and the number that it counts (global step)."
+        if shift:
+            seen += f" The new one is a step {shift}."
+            change = "Evaluate the schedule at the number of updates before the step, as the old script does."
+        yield Cause(CauseName.SCHEDULE, seen, change, step, names)
+
+
+def rates_of(evidence: Evidence) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[str, ...]]]:
+    """Yields (old, new, variables) with the learning rates of each step, for each pair of optimizers that has them."""
+    first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
+    for here, there in (pair for steps in first for pair in pairs_at(*steps)):
+        sides = zip(evidence.old.learning_rates, evidence.new.learning_rates, strict=False)
+        rates = [(old[here], new[there]) for old, new in sides if here < len(old) and there < len(new)]
+        if rates and np.isfinite(rates).all():
+            old, new = np.array(rates).T
+            yield old, new, evidence.old.steps[0].optimizers[here].variables
+
+
+def _shift(old: np.ndarray, new: np.ndarray) -> str:
+    """Returns "early" or "late" if the new rates are those of the step after or before; "" for all others and for constants."""
+    is_varying = len(old) > 2 and _apart(old[1:], old[:-1]).any()
+    shifts = {"early": (old[1:], new[:-1]), "late": (old[:-1], new[1:])} if is_varying else {}
+    return next((what for what, pair in shifts.items() if not _apart(*pair).any()), "")
+
+
+def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.abs(new - old) > _SAME * np.abs(old) + 1e-6 * np.max(np.abs(old))
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME * abs(other)
 
 
 @at(OPTIMIZER)

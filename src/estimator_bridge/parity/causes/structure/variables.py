@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
-from estimator_bridge.parity.causes.structure.normalization import one_sided_averages
+from estimator_bridge.parity.causes.structure.layers import one_sided_averages
 from estimator_bridge.parity.evidence import Evidence
 
 

@@ -36,13 +36,9 @@ def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
         kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
         change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
     else:
-        kind, seen = (
-            CauseName.METRIC_DEFINITION,
-            f"The training and the loss of evaluations are equal, {names} is defined otherwise.",
-        )
+        kind, seen = CauseName.METRIC_DEFINITION, f"Training and loss of evaluations are equal, {names} is defined otherwise."
         change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
-    by_rows = _by_rows(evidence, losses[0]) if kind is CauseName.EVALUATION_LOSS else ""
-    yield Cause(kind, f"{seen} {_first(evidence)}{by_rows}", change, _step(evidence))
+    yield Cause(kind, f"{seen} {_first(evidence)}{_by_rows(evidence, losses)}", change, _step(evidence))
 
 
 @at({Stage.EVALUATION})
@@ -63,8 +59,8 @@ def _first(evidence: Evidence) -> str:
     return f"{spelled[0]}." if spelled else ""
 
 
-def _by_rows(evidence: Evidence, metric: MetricEvidence) -> str:
+def _by_rows(evidence: Evidence, found: list[MetricEvidence]) -> str:
     for losses, rows in zip(evidence.old.evaluation_losses, evidence.old.evaluation_rows, strict=False):
-        if losses and len(losses) == len(rows) and abs(float(np.mean(losses)) - metric.old) < 1e-5 * abs(metric.old):
+        if found and losses and len(losses) == len(rows) and np.isclose(np.mean(losses), found[0].old, 1e-5, 0.0):
             return f" By rows, the old loss would be {float(np.average(losses, weights=rows)):.8g}."
     return ""

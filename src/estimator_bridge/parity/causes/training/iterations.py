@@ -8,7 +8,7 @@ import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, at
-from estimator_bridge.parity.causes.optimizers.rates import rates_of
+from estimator_bridge.parity.causes.optimizers.updates import rates_of
 from estimator_bridge.parity.evidence import Evidence
 
 _COUNTING = ("Adam", "Nadam", "Adamax", "AdamW")
@@ -20,9 +20,7 @@ def iterations(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     counted = enumerate(evidence.new.iterations[: place.index], evidence.start + 1)
     wrong = next(((step, count) for step, count in counted if step != count), None)
     if wrong and _depends_on_count(evidence):
-        seen = (
-            f"The new optimizer counts {wrong[1]} updates after step {wrong[0]}; bias corrections and schedules move with it."
-        )
+        seen = f"The new optimizer counts {wrong[1]} updates after step {wrong[0]}; bias correction and schedule move with it."
         change = (
             "Keras adds one at the end of each epoch if the dataset's size is unknown: give fit steps_per_epoch=, "
             "use dataset.apply(tf.data.experimental.assert_cardinality(n)), or an optimizer of tf_keras.optimizers.legacy."
