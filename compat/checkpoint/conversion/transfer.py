@@ -1,6 +1,7 @@
 """The steps that both directions of a conversion share: TF1's names sorted, variables paired, slots and hyperparameters carried over."""
 
 import dataclasses
+import re
 from collections.abc import Container, Mapping
 from typing import ClassVar
 
@@ -90,8 +91,6 @@ class Transfer:
 
     def __post_init__(self) -> None:
         self._known = hyperparameters(self.model)
-        given = self.request.learning_rate
-        self._rate = self._known.get("learning_rate") if given is None else given
 
     def _pair(self, names: Tf1Names, given: Mapping[str, str]) -> dict[str, str]:
         """Pairs variables, which is the same in both directions, and reports it as seen from the source.
@@ -121,16 +120,28 @@ class Transfer:
             self.draft.alias(source, target)
             self._report_slot(source, target)
             return
-        if not self._rate:
+        rate = self._rate_of(source if self.is_back else target)
+        if not rate:
             raise UnsupportedError(
                 f"The learning rate is needed for {source!r}: Keras' momentum contains it, TF1's does not.",
                 expected="the learning rate with which training continues",
-                received=self._rate,
+                received=rate,
                 fix="Give it with --learning-rate.",
             )
-        self.draft.put(target, self.draft.scaled(source, -1.0 / self._rate if self.is_back else -self._rate))
+        self.draft.put(target, self.draft.scaled(source, -1.0 / rate if self.is_back else -rate))
         verb = "divided by" if self.is_back else "times"
-        self._report_slot(source, target, f"{verb} {-self._rate:g}, which is minus the learning rate")
+        self._report_slot(source, target, f"{verb} {-rate:g}, which is minus the learning rate")
+
+    def _rate_of(self, slot: str) -> float | None:
+        """Returns the learning rate that a slot of Keras contains: the user's, that of its own optimizer, or that of all of them."""
+        if self.request.learning_rate is not None:
+            return self.request.learning_rate
+        stored = Draft(self.model.index)
+        for key in self._keras_hyperparameters("learning_rate"):
+            owner = re.sub(r"/_?(hyper/)?learning_rate/\.ATTRIBUTES/.*", "", key)
+            if slot.startswith(f"{owner}/") or f"/.OPTIMIZER_SLOT/{owner}/" in slot:
+                return stored.number(key, "float32", "float64")
+        return self._known.get("learning_rate")
 
     def _add_zeros(self, like: Stored, target: str, reason: str) -> None:
         self.draft.put(target, tensors.zeros(like.dtype, like.shape))

@@ -63,7 +63,7 @@ def seconds_of_ended(order: Order, versions: dict[str, str]) -> float | None:
         order: Order for the side.
         versions: Versions of the packages that decide what a side does.
     """
-    if not _mark(order).exists():
+    if not (_mark(order).exists() and order.trace(order.side).folder.exists()):
         _clear(order)
         return None
     ended = json.loads(_mark(order).read_bytes())

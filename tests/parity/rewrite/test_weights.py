@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tf_keras as keras
 
@@ -31,6 +33,28 @@ def test_variables_may_group_the_same_elements_otherwise(tmp_path: Path) -> None
         np.testing.assert_array_equal(model.get_weights()[0], ROWS[:, None])
         np.testing.assert_array_equal(optimizer.momentums[0].numpy(), -0.5 * (ROWS[:, None] + 10))
     assert notes == ["fm_w of shape [5] is model/layer_with_weights-0/embeddings of shape [5, 1]"]
+
+
+@pytest.mark.parametrize("family", [keras.optimizers, keras.optimizers.legacy])
+@pytest.mark.parametrize("is_scheduled", [False, True])
+def test_momentum_beside_another_optimizer_is_scaled_by_its_own_rate(family: Any, is_scheduled: bool, tmp_path: Path) -> None:
+    values = {"w": ROWS, "w/Momentum": ROWS + 10, "b": ROWS + 1, "b/Adagrad": ROWS + 2, "global_step": np.int64(1)}
+    old = write_tensors(tmp_path / "old", values)
+    module = tf.Module()
+    module.w, module.b = tf.Variable(ROWS, name="w"), tf.Variable(ROWS, name="b")
+    rate = keras.optimizers.schedules.PiecewiseConstantDecay([5], [0.5, 0.25]) if is_scheduled else 0.5
+    optimizers = [family.SGD(rate, momentum=0.9), family.Adagrad(0.1)]
+    for optimizer, variable in zip(optimizers, (module.w, module.b), strict=True):
+        build_optimizer(optimizer, [variable])
+    plan = RewritePlan(Script("new.py"), given=(("w", "model/w"), ("b", "model/b")))
+    weights = Weights(tmp_path, plan, [module], optimizers, print)
+
+    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+    variables = optimizers[0].variables() if family is keras.optimizers.legacy else optimizers[0].variables
+    slots = [value for variable in variables if (value := variable.numpy()).shape == ROWS.shape]
+    np.testing.assert_array_equal(slots, [-0.5 * (ROWS + 10)])
+    assert float(optimizers[1].learning_rate) == np.float32(0.1)
 
 
 def test_pairs_by_hand_are_written_as_the_error_prints_them(tmp_path: Path) -> None:

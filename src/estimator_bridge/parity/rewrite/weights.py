@@ -68,12 +68,12 @@ class Weights:
             report = self._convert(source, target, like)
         if report.ambiguous:
             raise _ambiguous(report)
-        metrics = [
-            variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables
-        ]
-        before = [variable.numpy() for variable in metrics]
+        kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
+        rates = (getattr(optimizer, "learning_rate", None) for optimizer in self._optimizers)  # no variables in TensorFlow 1
+        kept += [rate for rate in rates if isinstance(rate, tf.Variable)]
+        before = [variable.numpy() for variable in kept]
         self._checkpoint.restore(target).expect_partial()
-        for variable, value in zip(metrics, before, strict=True):
+        for variable, value in zip(kept, before, strict=True):
             variable.assign(value)
         return report
 
@@ -135,7 +135,8 @@ class Weights:
             optimizer for optimizer in self._optimizers if hasattr(optimizer, "momentum") and type(optimizer).__name__ == "SGD"
         ]
         for optimizer in found:
-            rate = getattr(optimizer, "_learning_rate", None)
+            rate = getattr(optimizer, "_learning_rate", None)  # the other family keeps a schedule as learning_rate
+            rate = getattr(optimizer, "learning_rate", None) if rate is None else rate
             if callable(rate) and not isinstance(rate, tf.Variable) and optimizer.momentum:
                 return float(rate(optimizer.iterations))
         return None
