@@ -58,9 +58,30 @@ def test_a_map_has_pairs(tmp_path: Path) -> None:
         read_map(path)
 
 
-def test_keras_3_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import keras",
+        "import tensorflow as tf\ntf.keras.Model()",
+        "import tensorflow\ntensorflow.keras.Model()",
+        "import tensorflow as tf2\ntf2.keras.Model()",
+        "import tensorflow.compat.v2 as tf\ntf.keras.Model()",
+        "from settings import *\ntf.keras.Model()",
+        "from tensorflow.compat import v2\nv2.keras.Model()",
+    ],
+)
+def test_keras_3_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     path = tmp_path / "new.py"
-    path.write_text("import keras\n")
+    path.write_text(f"{text}\n")
 
     with pytest.raises(BridgeError, match="another Keras than tf_keras"):
         check_keras(Script(str(path)))
+
+
+def test_tf_keras_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
+    path = tmp_path / "new.py"
+    path.write_text("import tensorflow as tf\nimport tf_keras as keras\nkeras.Model()\n")
+
+    check_keras(Script(str(path)))

@@ -13,6 +13,7 @@ from estimator_bridge.script.source_warnings import script_sources
 
 GIGABYTE = 1e9
 FIRST_STEPS = 3  # each has an anchor behind it
+_TENSORFLOWS = ("tensorflow", "tensorflow.compat.v2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,20 +112,22 @@ def _other_keras(text: str, is_legacy: bool) -> str:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:
         return ""
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    imported = [pair for node in nodes for pair in _imported(node)]
+    tensorflows = {"tf", *(local for module, local in imported if module in _TENSORFLOWS)}  # tf: from a module of the user's
+    names = [module for module, _ in imported]
     names += [
-        f"{node.module}.{alias.name}"
+        "tensorflow.keras"
         for node in nodes
-        if isinstance(node, ast.ImportFrom) and not node.level
-        for alias in node.names
+        if isinstance(node, ast.Attribute) and node.attr == "keras" and ast.unparse(node.value) in tensorflows
     ]
-    names += [
-        f"tensorflow.{node.attr}"
-        for node in nodes
-        if isinstance(node, ast.Attribute)
-        and node.attr == "keras"
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "tf"
-    ]
-    roots = ("keras.",) if is_legacy else ("keras.", "tensorflow.keras.")
+    roots = ("keras.",) if is_legacy else ("keras.", *(f"{name}.keras." for name in _TENSORFLOWS))
     return next((name for name in names if f"{name}.".startswith(roots)), "")
+
+
+def _imported(node: ast.AST) -> list[tuple[str, str]]:
+    """Returns the full name of each module or symbol that a statement imports, and the name that the script has for it."""
+    if isinstance(node, ast.Import):
+        return [(alias.name, alias.asname or alias.name) for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [(f"{node.module}.{alias.name}", alias.asname or alias.name) for alias in node.names]
+    return []
