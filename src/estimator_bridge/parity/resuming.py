@@ -8,7 +8,6 @@ import dataclasses
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.compat.config.cluster.tf_config import read_environment
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.side import Order
 
@@ -102,7 +102,8 @@ def _changes(ended: dict[str, Any], order: Order, versions: dict[str, str]) -> s
 
 
 def _asked(order: Order) -> dict[str, Any]:
-    return {**dataclasses.asdict(order), "directory": str(Path.cwd()), "cluster": os.environ.get("TF_CONFIG", "")}
+    cluster = read_environment()
+    return {**dataclasses.asdict(order), "directory": str(Path.cwd()), "cluster": cluster and cluster.value}
 
 
 def _clear(order: Order) -> None:

@@ -117,6 +117,7 @@ def test_the_legacy_side_says_what_it_ordered(tmp_path: Path) -> None:
         train_op = tf.group(step.assign_add(1), loss)  # in no collection, as a hand-written optimizer leaves it
         legacy_side._batches[graph] = [[]]
         legacy_side._specs[graph] = v1.estimator.EstimatorSpec("train", loss=loss, train_op=train_op)
+        legacy_side._configs[graph] = v1.estimator.RunConfig()
         legacy_side.TrainHook(trace, "train-1", False, None, StepLimit(None)).begin()
 
     (note,) = [event["message"] for event in trace.events("note")]

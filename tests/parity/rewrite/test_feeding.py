@@ -82,6 +82,6 @@ def test_keras_3_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_tf_keras_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
     path = tmp_path / "new.py"
-    path.write_text("import tensorflow as tf\nimport tf_keras as keras\nkeras.Model()\n")
+    path.write_text("import tensorflow as tf\nfrom tf_keras import Model\n")
 
     check_keras(Script(str(path)))

@@ -11,7 +11,6 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge.compat.checkpoint import convert
-from estimator_bridge.compat.checkpoint.errors import UnsupportedError
 from tests.compat.checkpoint import tensorflow_side
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "checkpoints"
@@ -72,7 +71,7 @@ def test_canned_estimators_both_ways(name: str, optimizers: Any, tmp_path: Path)
 
 
 def test_two_optimizers_that_do_not_agree(tmp_path: Path) -> None:
-    """Nothing is taken from one of them for both."""
+    """Each slot is divided by its own optimizer's learning rate; of the counts of updates, which TF1 has one of, the larger counts."""
     variables = [tf.Variable(tf.zeros(size), name=f"v{size}") for size in (2, 3)]
     made = [tf_keras.optimizers.legacy.SGD(rate, 0.9) for rate in (0.1, 0.2)]
     for steps, (optimizer, variable) in enumerate(zip(made, variables, strict=True), 1):
@@ -80,7 +79,10 @@ def test_two_optimizers_that_do_not_agree(tmp_path: Path) -> None:
             optimizer.apply_gradients([(tf.ones_like(variable), variable)])
     keras = tf.train.Checkpoint(model=tf.train.Checkpoint(a=variables[0], b=variables[1]), one=made[0], other=made[1])
     saved = keras.save(str(tmp_path / "keras"))
-    with pytest.raises(UnsupportedError, match="learning rate"):
-        convert(saved, tmp_path / "m", to="name-based")
-    report = convert(saved, tmp_path / "m", to="name-based", learning_rate=0.1)
+    report = convert(saved, tmp_path / "m", to="name-based")
+    slots = {name: value for name, value in tensorflow_side.load(tmp_path / "m").items() if name.endswith("/Momentum")}
+    # TF1's accumulator of gradients of 1 with momentum 0.9: 1 after one update, 1 + 0.9 after two
+    np.testing.assert_allclose(slots.pop("v2/Momentum"), [1.0, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(slots.pop("v3/Momentum"), [1.9, 1.9, 1.9], rtol=1e-6)
+    assert not slots
     assert "The optimizers made 1, 2 updates; global_step and beta powers are those of 2." in report.warnings
