@@ -1,6 +1,7 @@
 """Each cell of contrib.rnn, cudnn_rnn, grid_rnn, and their wrappers; encoders and decoders of legacy_seq2seq.
 
-PhasedLSTMCell is left out: its remainder of a division by a short period makes much of a rounding. So would Adam of a gradient near zero.
+PhasedLSTMCell is left out: it keeps its periods in reference variables, whose updates race with reads in the backward loop, so two runs of
+TensorFlow 1.15.5 end with other values. Adam is not used: it makes much of a rounding in a gradient near zero.
 """
 
 import tensorflow as tf
