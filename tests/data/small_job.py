@@ -1,6 +1,8 @@
 """A small TensorFlow 1 job for comparisons: two dense layers with dropout and batch norm, Adam, three calls of the Estimator."""
 
+import builtins
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
@@ -44,6 +46,9 @@ def model_fn(features, labels, mode):
 
 def main(_):
     estimator = tf.estimator.Estimator(model_fn, FLAGS.model_dir)
+    if FLAGS.fail:
+        builtins.pool = ThreadPoolExecutor(1)  # which the script never shuts down
+        builtins.pool.submit(int).result()
     if FLAGS.fail == "before":
         raise RuntimeError("asked to fail")
     train_spec = tf.estimator.TrainSpec(lambda: batches(shuffle=True), max_steps=FLAGS.train_steps)

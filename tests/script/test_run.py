@@ -149,6 +149,7 @@ ENDINGS = {
     "a class of its own": "class Stop(BaseException): pass\nraise Stop('now')\n",
     "atexit": "import atexit; atexit.register(print, 'at exit'); raise ValueError",
     "a thread": (DATA / "endings" / "thread.py").read_text(),
+    "a pool of threads": (DATA / "endings" / "pool.py").read_text(),
 }
 
 
@@ -162,6 +163,11 @@ def test_how_a_script_ends(ending: str, tmp_path: Path) -> None:
     python, ours = both(["train.py"], tmp_path)
 
     assert ours == python
+
+
+def test_a_thread_that_aborts_after_the_end_is_outlived(tmp_path: Path) -> None:
+    python, ours = both([str(DATA / "endings" / "late_abort.py")], tmp_path)
+    assert (python[0], ours) == (-signal.SIGABRT, (0, "written\n", ""))
 
 
 def test_a_modules_traceback_is_pythons_without_the_starters(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def free_ports(count: int) -> list[int]:
     """
     with contextlib.ExitStack() as held:
         found: list[int] = []
-        for port in random.sample(_PORTS, len(_PORTS)):
+        for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):  # processes may have the same seed
             if len(found) == count:
                 break
             with contextlib.suppress(OSError):

@@ -243,9 +243,7 @@ def _end_with_parent(end: Callable[[], object]) -> None:
 
 def _leave(code: int) -> None:
     """Ends this process without Python's last part, in which a thread of TensorFlow that still calls Python ends it by abort()."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    threading._shutdown()  # type: ignore[attr-defined] # what Python itself calls
     atexit._run_exitfuncs()
     open_files = [one for one in gc.get_objects() if isinstance(one, (io.TextIOWrapper, io.BufferedWriter))]
     for stream in (sys.stdout, sys.stderr, *open_files):

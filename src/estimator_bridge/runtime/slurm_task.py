@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from estimator_bridge.errors import BridgeError
 
-# Below those that Linux gives to outgoing connections; different for each job, in case two share a node.
-_PORTS, _PORT_RANGE = 20000, 10000
+# Below those that Linux gives to outgoing connections. Two jobs may share a node, mostly with numbers that follow each other.
+_PORTS, _JOBS, _PORTS_OF_A_JOB = 20000, 200, 60
 
 
 def tf_config(jobs: Mapping[str, int], environment: Mapping[str, str]) -> str:
@@ -28,7 +28,7 @@ def tf_config(jobs: Mapping[str, int], environment: Mapping[str, str]) -> str:
     """
     import tensorflow as tf
 
-    total, port = sum(jobs.values()), _PORTS + int(environment.get("SLURM_JOB_ID", 0)) % _PORT_RANGE
+    total, port = sum(jobs.values()), _PORTS + int(environment.get("SLURM_JOB_ID", 0)) % _JOBS * _PORTS_OF_A_JOB
     try:  # Slurm decides which GPUs a task sees; the resolver only has to count one for each task
         make = tf.distribute.cluster_resolver.SlurmClusterResolver
         resolver = make(dict(jobs), port, gpus_per_node=total, gpus_per_task=1, auto_set_gpu=False)

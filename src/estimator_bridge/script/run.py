@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
+import ctypes
 import dataclasses
+import gc
 import importlib.util
 import os
+import signal
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -179,6 +184,7 @@ def run_as_main(script: Script) -> None:
         script: Script to run; its exceptions come through, SystemExit included.
     """
     threads = set(threading.enumerate())
+    atexit.register(_delay_aborts)
     with _process_of(script), compile_own_modules(script.python2), say_what_is_awaited():
         try:
             if script.is_module:
@@ -251,8 +257,22 @@ def _no_module(name: str, fix: str) -> BridgeError:
     return BridgeError("There is no such module.", expected="-m and the name of a module", received=name, fix=fix)
 
 
+def _delay_aborts() -> None:
+    """Lets this process end with its own exit code when a thread of TensorFlow calls Python too late.
+
+    Python ends such a thread, which C++ takes for an error and calls abort(). As the handler of SIGABRT, sleep() gets the signal's
+    number, 6: the thread sleeps 6 seconds while the main thread ends the process. A main thread that aborts does so after them.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal(signal.SIGABRT, ctypes.cast(libc.sleep, ctypes.c_void_p))
+
+
 def _join_new(threads: set[threading.Thread]) -> None:
     """Waits for the script's threads, as Python does at its end: they need TensorFlow as the script sees it."""
-    for thread in set(threading.enumerate()) - threads:
+    new = set(threading.enumerate()) - threads
+    for pool in [one for one in gc.get_objects() if type(one) is ThreadPoolExecutor]:
+        if new & pool._threads:
+            pool.shutdown()  # else its threads wait for more work
+    for thread in new:
         if not thread.daemon:
             thread.join()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import random
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from estimator_bridge.cli.main import main
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.launcher.ports import free_ports
+from estimator_bridge.launcher.ports import is_free
 from estimator_bridge.runtime.slurm_task import tf_config
 
 JOB = Path(__file__).parents[2] / "data" / "trained_and_evaluated.py"
@@ -24,11 +23,8 @@ STAND_IN = Path(__file__).with_name("srun_stand_in.py")
 
 def _job_id() -> int:
     """Returns the number of a job whose ports, three in a row, are free."""
-    while True:
-        [base] = free_ports(1)
-        with contextlib.suppress(OSError), socket.create_server(("", base + 1)), socket.create_server(("", base + 2)):
-            if base < 30000:
-                return base - 20000
+    numbers = random.SystemRandom().sample(range(200), 200)
+    return next(number for number in numbers if all(is_free(20000 + 60 * number + task) for task in range(3)))
 
 
 @pytest.mark.usefixtures("warm_python", "in_tasks")
@@ -77,7 +73,7 @@ def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in STEP.items():
         monkeypatch.setenv(name, value)
     assert json.loads(tf_config(JOBS, STEP)) == {
-        "cluster": {"chief": ["node1:20007"], "worker": ["node2:20007", "node2:20008"]},
+        "cluster": {"chief": ["node1:20420"], "worker": ["node2:20420", "node2:20421"]},
         "task": {"type": "worker", "index": 0},
     }
 
