@@ -7,6 +7,7 @@ import tensorflow as tf
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float, default=0.01)
+parser.add_argument("--one-device", action="store_true")
 ARGS = parser.parse_args()
 
 
@@ -35,7 +36,8 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, predictions, loss, train_op, eval_metric_ops=metrics)
 
 
-estimator = tf.estimator.Estimator(model_fn)
+strategy = tf.distribute.OneDeviceStrategy("cpu:0") if ARGS.one_device else None
+estimator = tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(train_distribute=strategy, eval_distribute=strategy))
 for _ in range(2):
     estimator.train(lambda: batches(192, 0, True))
     estimator.evaluate(lambda: batches(40, 1, False))

@@ -50,6 +50,13 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert not result.not_compared
 
 
+def test_an_old_script_with_a_strategy_of_one_device_is_compared() -> None:
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py"), ("--one-device",)), RewritePlan(Script(str(DATA / "mlp_new.py"))))
+
+    assert result.verdict == "equal", result.findings
+    assert (len(result.losses), len(result.metrics)) == (24, 4)
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "cause"),
     [

@@ -277,9 +277,10 @@ def _remember() -> None:
     from tensorflow_estimator.python.estimator.estimator import Estimator
 
     def parse(original: Callable[..., Any], result: Any) -> Any:
-        features, labels, hooks = original(result)
+        """Keeps the structure for calls with a strategy, too; those without one call it from ``parse_input_fn_result``."""
+        features, labels = original(result)
         _structures[v1.get_default_graph()] = leaves_of((features, labels), has_labels=True)
-        return features, labels, hooks
+        return features, labels
 
     def model_fn(
         original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None
@@ -305,7 +306,7 @@ def _remember() -> None:
     from tensorflow.python.ops import gradients_util
 
     wrap(gradients_util, _GradientsHelper=gradients)
-    wrap(util, parse_input_fn_result=parse)
+    wrap(util, parse_iterator_result=parse)
     wrap(Estimator, _call_model_fn=model_fn)
     wrap(v1.train.Optimizer, apply_gradients=apply)
 
