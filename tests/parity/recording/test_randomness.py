@@ -31,3 +31,12 @@ def test_seeds_come_from_the_place_in_the_model(_warm_python: str) -> None:  # n
     operations, functions = first["found"]  # type: ignore[misc]
     assert [name.startswith("random_uniform") for name in operations] == [True]  # type: ignore[has-type]
     assert len(functions) == 1, "what is drawn inside a loop is known"  # type: ignore[has-type]
+
+
+def test_generators_of_a_scripts_own_draw_the_same_and_an_order_of_rows_is_seen() -> None:
+    done = subprocess.run([sys.executable, PROGRAM.with_name("shuffling.py")], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+
+    assert all(value == plain for value, _, plain in found.values())
+    orders = {name for name, (_, is_order, _) in found.items() if is_order}
+    assert orders == {name for name in found if "values" not in name and "own" not in name}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.rewrite.feeding import Leaf, adapted, pair
+from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, adapted, pair
 from estimator_bridge.parity.rewrite.plan import check_keras, read_map
 from estimator_bridge.script.run import Script
 
@@ -46,6 +48,53 @@ def test_a_loops_own_tuple_is_taken_in_order() -> None:
     new = [Leaf("features", "int32", 2), Leaf("labels", "float32", 2), Leaf("weights", "float32", 1)]
 
     assert pair(old, new, print) == [0, 1, 2]
+
+
+def test_labels_may_be_in_the_one_dictionary_of_a_batch() -> None:
+    old = [Leaf("features/x", "float32", 2), Leaf("labels", "float32", 1)]
+    notes: list[str] = []
+
+    assert pair(old, [Leaf("features/label", "float32", 1), Leaf("features/x", "float32", 2)], notes.append) == [1, 0]
+    assert pair(old, [Leaf("features/clicked", "float32", 1), Leaf("features/x", "float32", 2)], notes.append) == [1, 0]
+    assert [note.partition(" by ")[2] for note in notes] == ["name of labels", "type and rank, as labels"]
+    unused = Leaf("features/age", "float32", 1)
+    assert pair([unused, *old], [Leaf("features/label", "float32", 1), Leaf("features/x", "float32", 2)], print) == [2, 1]
+
+
+def test_one_hot_labels_become_integers() -> None:
+    one_hot, notes = np.eye(3, dtype=np.float32)[[2, 0]], list[str]()
+
+    np.testing.assert_array_equal(adapted(one_hot, Leaf("labels", "int32", 1), notes.append), [2, 0])
+    assert notes[0] == "labels: one-hot rows were made integers"
+    for value, path in ((one_hot * 2, "labels"), (one_hot, "features/x"), (np.zeros((2, 3)), "labels")):
+        with pytest.raises(BridgeError, match="do not fit"):
+            adapted(value, Leaf(path, "int32", 1), print)
+
+
+SPEC = (tf.TensorSpec([None, 2]), tf.TensorSpec([None]), tf.TensorSpec([None]))
+X, Y = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 1, 0], np.float32)
+
+
+def weights(own: tuple[Any, ...], labels: Any = Y) -> Any:
+    old = [Leaf("features/x", "float32", 2), Leaf("labels", "float32", 1)]
+    return Feeder("", lambda note: None).batch([X[: len(labels)], labels], old, SPEC, True, own)[2].tolist()
+
+
+def test_weights_among_the_old_features_are_the_new_weights() -> None:
+    old = [Leaf("features/weight", "float32", 1), Leaf("features/x", "float32", 2), Leaf("labels", "float32", 1)]
+    given = np.array([3, 1, 2, 4], np.float32)
+    batch = Feeder("", lambda note: None).batch([given, X, Y], old, SPEC, True, (X, Y, np.ones(4, np.float32)))
+
+    assert batch[2].tolist() == [3, 1, 2, 4]
+
+
+def test_own_weights_of_rows_that_the_old_script_does_not_weigh() -> None:
+    assert weights((X[::-1], Y, np.full(4, 2.0))) == [2, 2, 2, 2], "one weight for all rows"
+    assert weights((X[::-1], 1 - Y, np.array([5.0, 1, 1, 5]))) == [1, 5, 5, 1], "a weight for each label"
+    assert weights((X, Y, np.array([1.0, 2, 3, 4]))) == [1, 2, 3, 4], "the same rows in the same order"
+    assert weights((X, Y, np.full(4, 2.0)), Y[:3]) == [2, 2, 2], "a batch of other size"
+    with pytest.raises(BridgeError, match="weights that belong to its own rows"):
+        weights((X[::-1], Y, np.array([1.0, 2, 3, 4])))
 
 
 def test_a_map_has_pairs(tmp_path: Path) -> None:

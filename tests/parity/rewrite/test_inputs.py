@@ -56,6 +56,23 @@ def test_values_of_the_same_rows_in_another_unit_are_a_finding(tmp_path: Path) -
     assert not [message for message in turned if "features" in message], "the rows are others"
 
 
+def test_rows_of_one_file_may_be_seen_in_very_different_parts(tmp_path: Path) -> None:
+    """The old script shuffles a file that is sorted by time, the new one only within a small buffer."""
+    hours = np.arange(4000, dtype=np.float32)[:, None]
+    messages = []
+    for shared in ((), (7, 8)):
+        new = Trace(tmp_path / str(len(shared)))
+        new.make()
+        inputs = Inputs()
+        inputs.add((hours[:1000], LABELS), (np.random.RandomState(0).permutation(hours[3000:]), LABELS))
+        inputs.add_rows([1, 2, *shared], [3, 4, *shared])
+        inputs.write(new)
+        messages.append([finding.message for finding in judge_inputs(new)[0]])
+
+    assert "features has mean" in messages[0][0]
+    assert not messages[1], "rows that both have show that the data are the same"
+
+
 def test_rounding_of_values_is_no_finding(tmp_path: Path) -> None:
     findings, notes = judged(tmp_path, (ROWS * np.float32(1.000001), LABELS))
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
-from estimator_bridge.parity.rewrite.intercept.models import dataset_of
+from estimator_bridge.parity.rewrite.intercept.models import dataset_of, is_of_arrays
+
+
+@pytest.mark.parametrize(
+    ("x", "is_shuffled"),
+    [(np.zeros([2, 3]), True), ({"x": tf.zeros([2])}, True), (iter([]), False), (tf.data.Dataset.range(3), False)],
+)
+def test_fit_shuffles_the_rows_of_arrays(x: Any, is_shuffled: bool) -> None:
+    assert is_of_arrays(x) is is_shuffled
 
 
 def test_two_threads_may_draw_from_a_generator() -> None:

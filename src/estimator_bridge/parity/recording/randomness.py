@@ -4,6 +4,7 @@ TensorFlow seeds an operation by the number of random operations that its graph 
 paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout would differ although nothing is wrong.
 """
 
+import functools
 import random
 import zlib
 from collections import defaultdict
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from estimator_bridge.runtime.patching import wrap
+from estimator_bridge.runtime.patching import replace, wrap
 
 SEED = 20_171_101  # for scripts that set none
 
@@ -31,7 +32,7 @@ STATEFUL_RANDOM = frozenset(
     }
 )
 
-_shuffles: list[int] = []  # calls of Python's generator that put something in a random order
+_shuffles: list[int] = []  # calls of generators of Python and NumPy that put something in a random order
 
 
 def equalise(seed: int = SEED) -> None:
@@ -66,10 +67,42 @@ def equalise(seed: int = SEED) -> None:
 
 
 def seed_globals(seed: int = SEED) -> None:
-    """Seeds the global generators of Python and NumPy, which old scripts use, and begins to count what shuffles with them."""
+    """Seeds the global generators of Python and NumPy, which old scripts use, and begins to count what shuffles.
+
+    Generators that a script makes keep its own seeds, and are counted, too.
+    """
     random.seed(seed)
     np.random.seed(seed)
-    wrap(random, shuffle=_counted, sample=_counted)
+    for owner in (random, random.Random):
+        wrap(owner, shuffle=_counted, sample=_counted)
+    replace(np.random, "RandomState", _counting(np.random.RandomState))
+    replace(np.random, "Generator", generator := _counting(np.random.Generator))
+    wrap(np.random, default_rng=lambda make, *args, **kwargs: generator(make(*args, **kwargs).bit_generator))
+
+
+class _LikeItsBase(type):
+    """The type of a class whose base's objects count as its own."""
+
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return isinstance(thing, cls.__base__)  # type: ignore[arg-type]  # only object has no base
+
+
+def _counting(kind: Any) -> Any:
+    """Returns a class of NumPy's generators whose calls that choose or order rows are counted."""
+    made = _LikeItsBase(kind.__name__, (kind,), {"__doc__": kind.__doc__})
+    wrap(
+        made,
+        choice=_counted_choice,
+        **{name: _counted for name in ("shuffle", "permutation", "permuted") if hasattr(kind, name)},
+    )
+    return made
+
+
+def _counted_choice(
+    original: Callable[..., Any], generator: Any, a: Any, size: Any = None, replace: Any = True, p: Any = None
+) -> Any:
+    """Counts a choice of rows; with repetitions, it rather makes values."""
+    return (original if replace else functools.partial(_counted, original))(generator, a, size, replace, p)
 
 
 def _counted(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

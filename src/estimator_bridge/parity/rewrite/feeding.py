@@ -14,6 +14,9 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 
 _PARTS = ("features", "labels", "weights")
+_LABELS = ("label", "target")
+WEIGHTS = "weights"
+OWN = -1  # in place of a recorded tensor's number
 Say = Callable[[str], None]
 
 
@@ -74,7 +77,7 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
         say: Function that takes a note about each pair that has different names.
 
     Returns:
-        The index in ``old`` for each of ``new``.
+        The index in ``old`` for each of ``new``; OWN for weights that only the new script's batches have.
 
     Raises:
         BridgeError: A tensor has no counterpart.
@@ -89,11 +92,14 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
     ways: tuple[tuple[str, Callable[[Leaf, Leaf], bool]], ...] = (
         ("name", lambda here, there: here.path == there.path),
         ("end of name", lambda here, there: _root(here) == _root(there) and _last(here) == _last(there)),
+        ("name of labels", lambda here, there: _last(there).lower().startswith(_LABELS) and _are_labels(here, there, new)),
         (
             "type and rank",
             lambda here, there: _root(here) == _root(there) and (here.dtype, here.rank) == (there.dtype, there.rank),
         ),
         ("order", lambda here, there: _root(here) == _root(there) and (here.dtype == "string") == (there.dtype == "string")),
+        ("name of weights", lambda here, there: there.path == WEIGHTS and "weight" in _last(here).lower()),
+        ("type and rank, as labels", lambda here, there: _are_labels(here, there, new)),
     )
     for how, fits in ways:
         free = {
@@ -110,14 +116,19 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
                 chosen[place] = left[0]
                 if how != "name":
                     say(f"{old[left[0]].path} -> {new[place].path} by {how}")
+    if len(chosen) < len(new) and [leaf.dtype for leaf in old] == [leaf.dtype for leaf in new]:
+        say(f"{', '.join(leaf.path for leaf in old)} are taken in this order")  # a loop's own tuple: for ids, values, labels in
+        return list(range(len(new)))
+    chosen |= {place: OWN for place, leaf in enumerate(new) if leaf.path == WEIGHTS and place not in chosen}
     if len(chosen) < len(new):
-        if [leaf.dtype for leaf in old] == [
-            leaf.dtype for leaf in new
-        ]:  # a loop's own tuple: for ids, values, labels in dataset
-            say(f"{', '.join(leaf.path for leaf in old)} are taken in this order")
-            return list(range(len(new)))
         raise misfit(old, new)
     return [chosen[place] for place in range(len(new))]
+
+
+def _are_labels(here: Leaf, there: Leaf, new: Sequence[Leaf]) -> bool:
+    """Returns True if a tensor may be the old labels in a batch of the new script that is one dictionary."""
+    is_one = all(_root(leaf) == "features" for leaf in new)
+    return is_one and _root(here) == "labels" and (here.dtype, here.rank) == (there.dtype, there.rank)
 
 
 def misfit(old: Sequence[Leaf], new: Sequence[Leaf]) -> BridgeError:
@@ -171,10 +182,17 @@ def _in_shape(value: Any, leaf: Leaf) -> tuple[Any, str]:
         return value[..., 0], "the last dimension of 1 was dropped"
     if rank == value.ndim + 1 and leaf.last and np.issubdtype(value.dtype, np.integer):
         return np.eye(leaf.last)[value], "integers were made one-hot"
+    if value.ndim == rank + 1 and _root(leaf) == "labels" and _is_one_hot(value):
+        return value.argmax(-1), "one-hot rows were made integers"
     row = leaf.row
     if rank and row is not None and None not in row and value.ndim and is_regrouped(value.shape[1:], row):
         return value.reshape(len(value), *row), f"rows of shape {list(value.shape[1:])} became {list(row)}"
     raise misfit([_leaf(leaf.path, value)], [leaf])
+
+
+def _is_one_hot(value: Any) -> bool:
+    is_binary = value.dtype != object and bool(np.isin(value, (0, 1)).all())
+    return is_binary and value.shape[-1] > 1 and bool((value.sum(-1) == 1).all())
 
 
 def is_regrouped(here: Sequence[int], there: Sequence[int | None]) -> bool:
@@ -214,8 +232,9 @@ class Feeder:
     def __init__(self, adapt: str, say: Say) -> None:
         self._adapt, self._say = adapt, say
         self._pairs: dict[tuple[Any, ...], list[int]] = {}
+        self._weights: dict[bytes, float] = {}  # of each label, in the new script's own batches
 
-    def batch(self, values: Sequence[Any], old: Sequence[Leaf], spec: Any, has_labels: bool) -> Any:
+    def batch(self, values: Sequence[Any], old: Sequence[Leaf], spec: Any, has_labels: bool, own: Any = None) -> Any:
         """Returns a recorded batch in the structure of the new script.
 
         Args:
@@ -223,6 +242,7 @@ class Feeder:
             old: Description of the arrays.
             spec: Structure of TensorSpecs of the new script's batch.
             has_labels: True if the structure has labels.
+            own: The new script's own batch, for weights that no recorded tensor has; None if they do not matter.
 
         Raises:
             BridgeError: They do not fit.
@@ -233,8 +253,41 @@ class Feeder:
         key = (tuple(old), tuple(new))
         if key not in self._pairs:
             self._pairs[key] = pair(old, new, self._say)
-        found = [adapted(values[i], leaf, self._say) for i, leaf in zip(self._pairs[key], new, strict=True)]
+        places = self._pairs[key]
+        found = [adapted(values[i], leaf, self._say) if i != OWN else None for i, leaf in zip(places, new, strict=True)]
+        if OWN in places:
+            found[places.index(OWN)] = self._own_weights(found, new, own).astype(new[places.index(OWN)].dtype)
         return tf.nest.pack_sequence_as(spec, found, expand_composites=True)
+
+    def _own_weights(self, found: Sequence[Any], new: Sequence[Leaf], own: Any) -> Any:
+        """Returns the new script's own weights of recorded rows: of equal rows, those of each label, or one for all rows.
+
+        Raises:
+            BridgeError: They are none of these.
+        """
+        others = [number for number, value in enumerate(found) if value is not None]
+        labels = next((found[number] for number in others if _root(new[number]) == "labels"), found[others[0]])
+        if own is None:
+            return np.ones(len(labels))
+        arrays = [np.asarray(value) for value in tf.nest.flatten(own, expand_composites=True)]
+        weights = next(array for array, leaf in zip(arrays, new, strict=True) if leaf.path == WEIGHTS)
+        own_labels = next((arrays[number] for number in others if _root(new[number]) == "labels"), arrays[others[0]])
+        known = {row.tobytes(): weight for row, weight in zip(own_labels, weights, strict=True)}
+        is_of_label = all(np.array_equal(known[row.tobytes()], weight) for row, weight in zip(own_labels, weights, strict=True))
+        self._weights |= known
+        self._say("The old script's batches have no weights; the new script's own are used.")
+        if all(np.array_equal(arrays[number], found[number]) for number in others):
+            return weights
+        if (weights == weights[:1]).all():
+            return np.repeat(weights[:1], len(labels), 0)
+        if is_of_label and all(row.tobytes() in self._weights for row in labels):
+            return np.stack([self._weights[row.tobytes()] for row in labels])
+        raise BridgeError(
+            "The new script's batches have weights that belong to its own rows, and the old script's batches have none.",
+            expected="one weight for all rows or for each label, or the old script's rows in its order",
+            received=f"weights of shape {list(weights.shape)} that differ from row to row",
+            fix="Name a function with --adapt module:function; it takes the old features and labels and returns the new batch.",
+        )
 
     def _by_user(self, values: Sequence[Any], old: Sequence[Leaf]) -> Any:
         module, colon, name = self._adapt.partition(":")

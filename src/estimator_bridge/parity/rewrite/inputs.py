@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,13 @@ class Inputs:
         self._seen = self._equal = 0
         self._floats: set[str] = set()
         self._spreads: dict[str, SpreadPair] = {}
+        self._own_rows: set[int] = set()
+        self._rows: set[int] = set()
+
+    def add_rows(self, own: Iterable[int], recorded: Iterable[int]) -> None:
+        """Keeps the digests of the rows of one batch of each."""
+        self._own_rows.update(own)
+        self._rows.update(recorded)
 
     def add(self, own: Any, recorded: Any) -> None:
         """Looks at one batch of each; both have one structure."""
@@ -112,6 +120,8 @@ class Inputs:
                 for name, pair in self._spreads.items()
                 if name.startswith("features") and name in self._floats and min(pair.own.count, pair.old.count) >= ENOUGH
             }
+            if self._own_rows & self._rows:  # rows of the same data: a file in time's order, and one with its rows shuffled
+                spreads = {}
             lines = {name: line for name, pair in self._spreads.items() if (line := pair.line())}
             trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads, lines=lines)
 

@@ -218,8 +218,15 @@ def _without_effect(evidence: Evidence) -> Iterator[str]:
 
 def _not_shuffled(evidence: Evidence) -> Iterator[str]:
     is_other = any(batch.digests[0] != batch.digests[1] for batch in evidence.batches)
+    text = (
+        "The {} script shuffles its training input, the {} one reads rows in a fixed order. It ran on the old script's batches."
+    )
     if evidence.old.shuffles and evidence.new.shuffles is False and is_other:
-        yield "The old script shuffles its training input, the new one reads rows in a fixed order. It ran on the old script's batches."
+        yield text.format("old", "new")
+    if (
+        evidence.new.shuffles and evidence.old.shuffles is False and not is_other
+    ):  # rows of arrays, which only Keras has shuffled
+        yield text.format("new", "old")
 
 
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:

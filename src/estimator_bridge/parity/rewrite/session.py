@@ -52,6 +52,7 @@ class Session:
         self._notes: set[str] = set()
         self._has_shapes = False
         self._own_batches = 0
+        self._orders: list[bool | None] = []
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
         self._given: list[int] = []
@@ -113,7 +114,7 @@ class Session:
         if recorded is None:
             return own
         call, values = recorded
-        batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
+        batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple), own)
         if own is not None and call.startswith("train"):
             self._write_own(own, batch)
             self.inputs.add(own, batch)
@@ -132,11 +133,21 @@ class Session:
         self._own_batches += 1
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
         found = [_rows(side) for side in sides]
-        self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[digest for _, digest in found])
+        self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
+        self.inputs.add_rows(*(digests for _, digests in found))
 
-    def write_order(self, own: Any) -> None:
-        """Writes if the script's own training dataset shuffles."""
-        self.trace.write("input", shuffles=any_shuffles(dataset_shuffles(own), None if draws_rows() else False))
+    def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
+        """Writes if the script shuffles its own training data.
+
+        Args:
+            own: Dataset of the script; None for batches that it makes itself.
+            is_shuffled: True if the training shuffles the dataset's rows.
+        """
+        of_dataset = False if own is None else dataset_shuffles(own)
+        shuffles = any_shuffles(is_shuffled, of_dataset, None if draws_rows() else False)
+        if shuffles not in self._orders:
+            self._orders.append(shuffles)
+            self.trace.write("input", shuffles=shuffles)
 
     def fits(self, spec: Any) -> bool:
         """Returns True if recorded training batches fit the structure of a dataset."""
@@ -371,12 +382,12 @@ class Session:
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
 
 
-def _rows(arrays: Sequence[Any]) -> tuple[int, int]:
-    """Returns the number of rows of a batch, and the sum of their digests."""
+def _rows(arrays: Sequence[Any]) -> tuple[int, list[int]]:
+    """Returns the number of rows of a batch, and their digests; one digest of all if they cannot be told apart."""
     rows = next((len(array) for array in arrays if array.ndim), 1)
     if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
-        return rows, int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))
-    return rows, sum(zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows))
+        return rows, [int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))]
+    return rows, [zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows)]
 
 
 def _bytes(value: Any) -> bytes:
@@ -429,8 +440,6 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
             yield session.fed(batch, spec, following())
 
     session.check(spec, what)
-    if what.startswith("train"):
-        session.write_order(own)
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
     size = own.cardinality()
     return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made

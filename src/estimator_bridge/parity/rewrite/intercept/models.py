@@ -50,6 +50,7 @@ class _Calls:
         split_off(given)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
         session.start([model], optimizers_of(model, self._keras), self._first(own, session.training_batch(session.index)))
+        session.write_order(own, given.get("shuffle", True) and is_of_arrays(given.get("x")))
         given["x"] = lockstep(session, own, session.following_batches, "train-0")
         for name in ("y", "batch_size", "sample_weight", "self"):
             given.pop(name, None)
@@ -144,6 +145,7 @@ class _Calls:
         spec = tf.nest.map_structure(lambda value: tf.TensorSpec([None, *np.shape(value)[1:]], np.asarray(value).dtype), own)
         batch = session.fed(own, spec, session.training_batch(session.index))
         session.start([model], optimizers_of(model, self._keras), batch[0])
+        session.write_order()
         session.begin_step()
         result = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
         session.end_step()
@@ -164,6 +166,11 @@ def optimizers_of(model: Any, keras: Any) -> list[Any]:
         if isinstance(value, kinds) and not any(value is other for other in found):
             found.append(value)
     return found
+
+
+def is_of_arrays(x: Any) -> bool:
+    """Returns True if a model is given arrays or tensors, whose rows fit shuffles."""
+    return not (isinstance(x, tf.data.Dataset) or hasattr(x, "__next__") or hasattr(x, "on_epoch_end"))
 
 
 def dataset_of(x: Any, y: Any, weights: Any, batch_size: int | None) -> Any:
