@@ -23,6 +23,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import run
 from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import Recordings
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
@@ -240,6 +241,25 @@ def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) ->
     steps = [event["step"] for event in map(json.loads, recorded.read_text().splitlines()) if event["event"] == "step"]
     assert [point["step"] for point in report["losses"]] == steps
     assert (recorded.parents[1] / "modern.log").is_file()
+
+
+@pytest.mark.once
+def test_ctrl_c_ends_the_recording_for_a_rewrite_too(tmp_path: Path) -> None:
+    script = Script(JOB, ("--train_steps=1000000",))
+    order = Order("legacy", str(tmp_path), script, True, 1, RewritePlan(Script(JOB), anchor=10**6))
+    trace = order.trace("legacy")
+    log = (tmp_path / "log").open("w")
+    process = subprocess.Popen(run.side_command(order), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=tmp_path)
+    try:
+        _until(lambda: any(b'"step": 4,' in path.read_bytes() for path in tmp_path.glob("legacy/events.jsonl")), seconds=90)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=60)
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+
+    assert code == 0, (tmp_path / "log").read_text()
+    assert [event["steps"] for event in trace.events("limited")] == [len(list(trace.events("step")))]
 
 
 @pytest.mark.once

@@ -128,7 +128,10 @@ _REASONS: dict[str, dict[str, str]] = {
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },
-    "tf_keras.*.base_layer.Layer": {"__init__": "knows the models and layers of a rewrite's own loop"},
+    "tf_keras.*.base_layer.Layer": {
+        "__init__": "knows the models and layers of a rewrite's own loop",
+        "__call__": "a model gets the old script's values when its first call makes its variables",
+    },
     "tensorflow.python.module.module.Module": {"__init__": "knows the modules of a rewrite's own loop"},
     "keras.src.*.Model": {"evaluate": "records the final metrics of a rewrite that trains freely"},
     "tf_keras.*.optimizer*.*Optimizer*": {

@@ -303,7 +303,7 @@ def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:
     def interrupt(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.stderr.write(
-            "estimator-bridge: the recording ends with this step, and the modern side follows. Ctrl-C again ends both.\n"
+            "estimator-bridge: the recording ends with this step, and the other side follows. Ctrl-C again ends both.\n"
         )
         process.send_signal(signal.SIGINT)
 

@@ -175,11 +175,11 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
         wrap(training, common_seed=lambda *_: None)  # workers have one seed already, and both sides the same
     if order.seed is not None:
         return _free_engine(order, trace, limit, moved)
+    signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.plan is not None:
         from estimator_bridge.parity.rewrite.old_side import ReferenceEngine
 
         return ReferenceEngine(trace, limit, order.plan, moved)
-    signal.signal(signal.SIGINT, lambda *_: limit.reach())  # Ctrl-C ends the recording, not the comparison
     if order.side == "legacy":
         from estimator_bridge.parity.recording.legacy_side import FollowingEngine, RecordingEngine
 

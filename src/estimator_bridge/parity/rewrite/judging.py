@@ -24,6 +24,7 @@ from estimator_bridge.parity.result import (
     MetricPair,
     ParityFinding,
     ParityResult,
+    PredictionGroup,
     Thresholds,
     VariableDiff,
     Verdict,
@@ -67,7 +68,12 @@ def judge_rewrite(
     losses = pair_losses(old, new)
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
     updates, update_notes = _updates(evidence)
-    predictions, prediction_notes = _predictions(old, new, thresholds)
+    outputs, prediction_notes = _predictions(old, new, thresholds)
+    predictions = [
+        ParityFinding("prediction", f"{group.call}: the predictions {group.name!r} differ.")
+        for group in outputs
+        if not group.is_equal
+    ]
     of_inputs, input_notes = judge_inputs(new)
     outside = list(loss_findings(losses, thresholds, SIDES))
     iterations = list(_iterations(old, new))
@@ -129,6 +135,7 @@ def judge_rewrite(
         not_compared=tuple(not_compared),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
         gradients=tuple(_gradients(evidence)),
+        predictions=tuple(outputs),
     )
 
 
@@ -280,8 +287,8 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     return compared, notes, alone
 
 
-def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[ParityFinding], list[str]]:
-    findings: list[ParityFinding] = []
+def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[PredictionGroup], list[str]]:
+    groups: list[PredictionGroup] = []
     notes: list[str] = []
     done = {event["call"] for event in new.events("predicted")}
     for call in (event["call"] for event in old.events("predicted")):
@@ -291,13 +298,29 @@ def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[P
         with np.load(old.predictions(call)) as before, np.load(new.predictions(call)) as after:
             pairs = list(_output_pairs(before, after))
             for name, here, there in pairs:
-                if not equal_arrays(here, there[: len(here)], thresholds):
-                    findings.append(ParityFinding("prediction", f"{call}: the predictions {name!r} differ."))
+                link = _link(here, there, thresholds) if after.files == ["key:"] else ""
+                if link:
+                    notes.append(f"{call}: the new script predicts logits; their {link} is the old script's {name!r}.")
+                is_equal = bool(link) or equal_arrays(here, there, thresholds)
+                is_float = here.shape == there.shape and np.issubdtype(here.dtype, np.floating)
+                groups.append(
+                    PredictionGroup(call, name, is_equal, max_abs_diff(here, there) if is_float and not link else None)
+                )
             if not pairs:
                 notes.append(
                     f"{call} is not compared: no output of the new script has the name or shape of one of the old script's."
                 )
-    return findings, notes
+    return groups, notes
+
+
+def _link(old: Any, new: Any, thresholds: Thresholds) -> str:
+    """Returns the function that makes the old probabilities of an output that has no name; empty if none does, or none is needed."""
+    if not np.issubdtype(new.dtype, np.floating) or equal_arrays(old, new, thresholds):
+        return ""
+    wide = new.astype(np.float64)
+    powers = np.exp(wide - wide.max(-1, keepdims=True, initial=-np.inf))
+    links = {"sigmoid": 1 / (1 + np.exp(-wide)), "softmax": powers / powers.sum(-1, keepdims=True)}
+    return next((name for name, value in links.items() if equal_arrays(old, value, thresholds)), "")
 
 
 def _output_pairs(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -310,11 +333,11 @@ def _output_pairs(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
             if before[key].shape == there[: len(before[key])].shape and before[key].dtype.kind == there.dtype.kind
         ]
         if len(same) == 1:
-            yield same[0].removeprefix("key:"), before[same[0]], there
+            yield same[0].removeprefix("key:"), before[same[0]], there[: len(before[same[0]])]
         return
     for key in before.files:
         if key in after.files:
-            yield key.removeprefix("key:"), before[key], after[key]
+            yield key.removeprefix("key:"), before[key], after[key][: len(before[key])]
 
 
 def _unequal_noise(old: Trace, new: Trace) -> Iterator[str]:

@@ -56,6 +56,7 @@ class Session:
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
         self._given: list[int] = []
+        self._unbuilt: dict[int, BridgeError] = {}  # models without variables, and why they cannot be built with a batch
         self._ahead: dict[int, tuple[str, list[Any]]] = {}
         self._read = 0
         self.index = 0
@@ -213,11 +214,14 @@ class Session:
         if self.weights is not None and given == self._given:
             return
         for model in models:
-            if not getattr(model, "built", True):
+            if not getattr(model, "built", True) and id(model) not in self._unbuilt:
                 self._build(model, features)
         self.models, self.optimizers = list(models), list(optimizers)
+        waiting = [model for model in models if id(model) in self._unbuilt]
+        if waiting and waiting == self.models:
+            return
         trained = [variable for model in models for variable in model.trainable_variables]
-        if len(optimizers) == 1:
+        if len(optimizers) == 1 and not waiting:
             build_optimizer(optimizers[0], trained)
         self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note)
         calls = [event["call"] for event in self.old.events("step")]
@@ -228,14 +232,29 @@ class Session:
         self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
     def _build(self, model: Any, features: Any) -> None:
+        """Calls a model that has no variables yet with a batch; the script's own call is awaited if that fails."""
         try:
             model(features, training=False)
-        except Exception as error:
-            raise BridgeError(
+        except Exception as error:  # noqa: BLE001 -- of the script's own code
+            self._unbuilt[id(model)] = BridgeError(
                 f"The new script's model {model.name} has no variables before its training, and a call with a batch fails.",
                 received=f"{type(error).__name__}: {error}",
                 fix="Call or build the model in the script before it trains.",
-            ) from error
+            )
+
+    def awaits(self, model: Any) -> bool:
+        """Returns True if the script's first call of a model makes variables that get the old script's values."""
+        return id(model) in self._unbuilt
+
+    def built(self, model: Any) -> None:
+        """Gives a model that has its variables now the old script's values."""
+        del self._unbuilt[id(model)]
+        self.start(self.models, self.optimizers, None)
+
+    def check_start(self) -> None:
+        """Raises BridgeError if a step has trained with variables that have no values of the old script."""
+        if self.weights is None and self._unbuilt:
+            raise next(iter(self._unbuilt.values()))
 
     def _give_back(self, prefix: str, index: int) -> None:
         assert self.weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 import threading
@@ -31,6 +32,21 @@ def intercept(session: Session, keras: Any) -> None:
     calls = _Calls(session, keras)
     wrap(keras.Model, fit=calls.fit, evaluate=calls.evaluate, predict=calls.predict, train_on_batch=calls.train_on_batch)
     wrap(keras.Model, compile=_one_step_per_execution)
+    wrap(keras.layers.Layer, __call__=functools.partial(_call, session))
+
+
+def _call(session: Session, original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Builds a model in a graph that never runs, before the script's own call of it."""
+    if session.awaits(layer):
+        given, named = tf.nest.map_structure(_spec, (args, kwargs))
+        with tf.init_scope():
+            tf.function(lambda *values, **others: original(layer, *values, **others)).get_concrete_function(*given, **named)
+            session.built(layer)
+    return original(layer, *args, **kwargs)
+
+
+def _spec(value: Any) -> Any:
+    return tf.type_spec_from_value(value) if tf.is_tensor(value) else value
 
 
 def _one_step_per_execution(original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -44,6 +44,7 @@ def intercept(session: Session, keras: Any) -> None:
 
 
 def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
+    session.check_start()
     losses = [tf.reduce_sum(part) for part in tf.nest.flatten(target)]
     loss = losses[0] if len(losses) == 1 else tf.add_n(losses)
     if tf.executing_eagerly():
