@@ -71,6 +71,15 @@ def test_one_hot_labels_become_integers() -> None:
             adapted(value, Leaf(path, "int32", 1), print)
 
 
+def test_fractions_are_not_cut_off() -> None:
+    """Pixels that the old script's input scales, and the new script's model."""
+    whole, leaf = np.array([[0.0, 255.0]]), Leaf("features", "uint8", 2)
+
+    assert adapted(whole, leaf, print).tolist() == [[0, 255]]
+    with pytest.raises(BridgeError, match=r"(?s)features has fractions.*float64 from 0 to 1\n.*--adapt"):
+        adapted(np.array([[0.0, 0.5, 1.0]]), leaf, print)
+
+
 SPEC = (tf.TensorSpec([None, 2]), tf.TensorSpec([None]), tf.TensorSpec([None]))
 X, Y = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 1, 0], np.float32)
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras as keras
 
-from estimator_bridge.parity.rewrite.intercept.models import dataset_of, is_of_arrays
+from estimator_bridge.parity.rewrite.intercept.models import call_built, dataset_of, is_of_arrays
+from estimator_bridge.parity.rewrite.session import Session
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,48 @@ from estimator_bridge.parity.rewrite.intercept.models import dataset_of, is_of_a
 )
 def test_fit_shuffles_the_rows_of_arrays(x: Any, is_shuffled: bool) -> None:
     assert is_of_arrays(x) is is_shuffled
+
+
+class Scaled(keras.Model):
+    """A dense layer after batch norm, whose output a second argument multiplies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.dense = keras.layers.BatchNormalization(momentum=0.5), keras.layers.Dense(1, use_bias=False)
+
+    def call(self, x: Any, scale: Any, training: bool = False) -> Any:
+        """Returns the scaled output."""
+        return self.dense(self.norm(x, training=training)) * scale
+
+
+class Waiting(Session):
+    """A session that sets the kernel of a model as soon as it exists."""
+
+    def __init__(self) -> None:
+        self.waits = True
+
+    def awaits(self, model: Any) -> bool:
+        """Returns True until the model has its values."""
+        return self.waits and isinstance(model, Scaled)
+
+    def built(self, model: Any) -> None:
+        """Sets the kernel to 2."""
+        self.waits = False
+        model.dense.kernel.assign([[2.0]])
+
+
+@pytest.mark.parametrize("is_graph", [False, True])
+def test_a_model_that_only_its_own_call_can_build_has_the_old_values_in_that_call(is_graph: bool) -> None:
+    """By hand: rows -3 and 3 are -1 and 1 after batch norm, times 2, times 5; half of the variance 9 goes into the average of 1."""
+    model, session = Scaled(), Waiting()
+
+    def step(x: Any) -> Any:
+        return call_built(session, keras.Model.__call__, model, x, tf.constant(5.0), training=True)
+
+    output = (tf.function(step) if is_graph else step)(tf.constant([[-3.0], [3.0]]))
+
+    np.testing.assert_allclose(output, [[-10], [10]], rtol=1e-3)
+    np.testing.assert_allclose(model.norm.moving_variance, [5.0], rtol=1e-6)
 
 
 def test_two_threads_may_draw_from_a_generator() -> None:

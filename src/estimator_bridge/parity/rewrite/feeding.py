@@ -163,9 +163,20 @@ def adapted(value: Any, leaf: Leaf, say: Say) -> Any:
     if value.dtype != object and tf.as_dtype(value.dtype).name != leaf.dtype:
         if leaf.dtype == "string":
             raise misfit([_leaf(leaf.path, value)], [leaf])
+        if np.issubdtype(value.dtype, np.floating) and "int" in leaf.dtype and not np.array_equal(value, np.trunc(value)):
+            raise _fractions(leaf, value)
         say(f"{leaf.path}: {value.dtype} was cast to {leaf.dtype}")
         value = value.astype(tf.as_dtype(leaf.dtype).as_numpy_dtype)
     return value
+
+
+def _fractions(leaf: Leaf, value: Any) -> BridgeError:
+    return BridgeError(
+        f"The old script's {leaf.path} has fractions, and the new script expects whole numbers.",
+        expected=leaf.dtype,
+        received=f"{value.dtype} from {value.min():.6g} to {value.max():.6g}",
+        fix="If the new script scales them in its model, name a function with --adapt module:function that undoes the old scaling.",
+    )
 
 
 def _has_shape(value: Any, leaf: Leaf) -> bool:

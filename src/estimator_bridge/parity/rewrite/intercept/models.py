@@ -32,10 +32,10 @@ def intercept(session: Session, keras: Any) -> None:
     calls = _Calls(session, keras)
     wrap(keras.Model, fit=calls.fit, evaluate=calls.evaluate, predict=calls.predict, train_on_batch=calls.train_on_batch)
     wrap(keras.Model, compile=_one_step_per_execution)
-    wrap(keras.layers.Layer, __call__=functools.partial(_call, session))
+    wrap(keras.layers.Layer, __call__=functools.partial(call_built, session))
 
 
-def _call(session: Session, original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
+def call_built(session: Session, original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
     """Builds a model in a graph that never runs, before the script's own call of it."""
     if session.awaits(layer):
         given, named = tf.nest.map_structure(_spec, (args, kwargs))
