@@ -145,6 +145,48 @@ def with_module():
     with_tape(net, list(net.trainable_variables))
 
 
+class Subclass(keras.Model):
+    """A model with two arguments, which only the script's own call can build."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.drop, self.logits = keras.layers.Dense(12, "tanh"), keras.layers.Dropout(0.3), keras.layers.Dense(2)
+
+    def call(self, x, scale, training=False):
+        return self.logits(self.drop(self.hidden(x * scale), training=training))
+
+
+def with_dictionaries(wrap):
+    """A loop over batches that are one dictionary, features and labels alike."""
+    model, optimizer = Subclass(), keras.optimizers.legacy.Adam(0.01, epsilon=1e-8)
+
+    @wrap
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            outputs = model(x, tf.constant(1.0), training=True)
+            loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=True))
+        optimizer.minimize(loss, model.trainable_variables, tape=tape)
+
+    for batch in dataset(192, 0).map(lambda x, y: {"label": y, "x": x}).repeat(2):
+        step(batch["x"], batch["label"])
+
+
+def with_iterator():
+    model = make_model()
+
+    @tf.function
+    def step(batches):
+        x, _ = next(batches)
+        return model(x)
+
+    step(iter(dataset(192, 0)))
+
+
+def with_sample_weight():
+    x, y = data(192, 0)
+    with_fit(compiled(), x=x, y=y, sample_weight=np.ones(192, np.float32), batch_size=16)
+
+
 FORMS = {
     "arrays": lambda: with_fit(compiled(), **dict(zip("xy", data(192, 0), strict=True)), batch_size=16),
     "generator": lambda: with_fit(compiled(), x=generate(192, 0), steps_per_epoch=12),
@@ -157,5 +199,9 @@ FORMS = {
     "module": with_module,
     "loose_variables": with_loose_variables,
     "strategy": with_strategy,
+    "dictionaries": lambda: with_dictionaries(tf.function),
+    "eager": lambda: with_dictionaries(lambda step: step),
+    "iterator": with_iterator,
+    "sample_weight": with_sample_weight,
 }
 FORMS[FORM]()

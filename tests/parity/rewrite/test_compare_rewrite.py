@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.cause import CauseName
 from estimator_bridge.parity.result import ParityResult, rel_diff
 from estimator_bridge.parity.rewrite.plan import RewritePlan
@@ -24,7 +25,7 @@ def compared(name: str, *new_args: str) -> ParityResult:
 
 FORMS = (
     *("arrays", "generator", "sequence", "class_weight", "validation", "validation_split", "train_on_batch", "train_on_arrays"),
-    *("module", "loose_variables", "strategy"),
+    *("module", "loose_variables", "strategy", "dictionaries", "eager", "sample_weight"),
 )
 
 
@@ -48,6 +49,13 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert result.losses
     assert result.metrics
     assert not result.not_compared
+
+
+def test_a_batch_that_a_function_takes_from_an_iterator_is_refused_by_name() -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), ("--form=iterator",)))
+
+    with pytest.raises(BridgeError, match=r"A tf.function that takes its batch from an iterator cannot be compared"):
+        compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
 
 
 def test_an_old_script_with_a_strategy_of_one_device_is_compared() -> None:

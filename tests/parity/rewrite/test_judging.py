@@ -47,13 +47,13 @@ def test_the_verdict_needs_no_tensorflow() -> None:
 
 
 def judged_predictions(tmp_path: Path, old: dict[str, Any], new: Any) -> ParityResult:
-    traces = [Trace(tmp_path / side) for side in ("old", "new")]
+    before, after = traces = [Trace(tmp_path / side) for side in ("old", "new")]
     for trace, outputs in zip(traces, (old, {"": new}), strict=True):
         trace.make()
         np.savez(trace.predictions("predict-0"), **{f"key:{name}": value for name, value in outputs.items()})
         trace.write("predicted", call="predict-0")
     plan = RewritePlan(Script("new.py"))
-    return judge_rewrite(*traces, traces[1], plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+    return judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
 
 
 LOGITS = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -2.0]])

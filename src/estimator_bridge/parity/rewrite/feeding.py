@@ -119,7 +119,8 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
     if len(chosen) < len(new) and [leaf.dtype for leaf in old] == [leaf.dtype for leaf in new]:
         say(f"{', '.join(leaf.path for leaf in old)} are taken in this order")  # a loop's own tuple: for ids, values, labels in
         return list(range(len(new)))
-    chosen |= {place: OWN for place, leaf in enumerate(new) if leaf.path == WEIGHTS and place not in chosen}
+    alone = [place for place, leaf in enumerate(new) if leaf.path == WEIGHTS and leaf.dtype.startswith("float")]
+    chosen |= {place: OWN for place in alone if place not in chosen}
     if len(chosen) < len(new):
         raise misfit(old, new)
     return [chosen[place] for place in range(len(new))]

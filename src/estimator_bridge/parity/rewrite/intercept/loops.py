@@ -134,11 +134,13 @@ class _Loop:
 
     def __next__(self) -> Any:
         if not tf.executing_eagerly():
-            raise BridgeError(
+            error = BridgeError(
                 "A tf.function that takes its batch from an iterator cannot be compared.",
                 received=f"next() of an iterator of {self._place[0]}:{self._place[1]} inside a tf.function",
                 fix="Call next() outside, and give the tf.function the batch.",
             )
+            self._session.trace.write("failed", message=str(error))  # AutoGraph raises an error of its own in its place
+            raise error
         self._session.open_loop()
         batch = next(self._batches)
         recorded = self._session.training_batch(self._session.index) if self._is_fed else None
