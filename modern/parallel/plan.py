@@ -45,6 +45,10 @@ class PlacementPlan:
     script_devices: bool = False
 
 
+ONE_DEVICE = PlacementPlan()
+"""The placement of a model on one device."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ParallelPlan:
     """A whole plan.
@@ -55,7 +59,7 @@ class ParallelPlan:
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
     """
 
-    placement: PlacementPlan = PlacementPlan()
+    placement: PlacementPlan = ONE_DEVICE
     micro: int = 1
     micro_statistics: bool = False
 
