@@ -24,21 +24,29 @@ class Case(NamedTuple):
         plan: Placement on two devices.
         options: Options of the engine, with and without the plan.
         input_fn: Input of the training.
+        resumed: True to train on from the checkpoints as well.
     """
 
     make: Callable[[Path], Any]
     plan: PlacementPlan = PlacementPlan(2)
     options: dict[str, Any] = {}  # noqa: RUF012 -- read only
     input_fn: Callable[[], Any] = regression_input
+    resumed: bool = False
+
+
+def dense(net: Any, units: int, name: str, activation: Any = None) -> Any:
+    """A dense layer whose initial values are the same in each graph."""
+    initializer = v1.glorot_uniform_initializer(seed=len(name) + ord(name[-1]))
+    return v1.layers.dense(net, units, activation, kernel_initializer=initializer, name=name)
 
 
 def mlp(features: Any, labels: Any, mode: str) -> Any:
     """Eight dense layers, with dropout, clipped by their global norm."""
     net = features["x"]
     for number in range(8):
-        net = v1.layers.dense(net, WIDTH, activation=tf.nn.relu, name=f"layer_{number}")
-    net = tf.nn.dropout(net, rate=0.1)
-    loss = v1.losses.mean_squared_error(labels, v1.layers.dense(net, 1, name="out"))
+        net = dense(net, WIDTH, f"layer_{number}", tf.nn.relu)
+    net = tf.nn.dropout(net, rate=0.1, seed=5)
+    loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
     optimizer = v1.train.MomentumOptimizer(0.05, 0.9)
     gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
     kept, _ = tf.clip_by_global_norm(gradients, 0.5)
@@ -56,8 +64,8 @@ def recommender(features: Any, labels: Any, mode: str) -> Any:
             initializer=v1.random_uniform_initializer(-0.5, 0.5, seed=3),
         )
         parts.append(tf.reduce_mean(tf.nn.embedding_lookup(table, features["words"] * (number + 17)), 1))
-    net = v1.layers.dense(tf.concat(parts, 1), 16, activation=tf.nn.relu, name="deep")
-    loss = v1.losses.mean_squared_error(labels, v1.layers.dense(net, 1, name="out"))
+    net = dense(tf.concat(parts, 1), 16, "deep", tf.nn.relu)
+    loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
     return spec(mode, loss, v1.train.AdagradOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
 
@@ -79,7 +87,7 @@ def looped(features: Any, labels: Any, mode: str) -> Any:
 
 def uncommon(features: Any, labels: Any, mode: str) -> Any:
     """An optimizer that the graph keeps: one kernel updates three variables, and a moving average follows."""
-    loss = v1.losses.mean_squared_error(labels, v1.layers.dense(v1.layers.dense(features["x"], 8, name="a"), 1, name="b"))
+    loss = v1.losses.mean_squared_error(labels, dense(dense(features["x"], 8, "a"), 1, "b"))
     step = v1.train.get_global_step()
     update = v1.train.AdagradDAOptimizer(0.1, step).minimize(loss, step)
     average = v1.train.ExponentialMovingAverage(0.9)
@@ -90,9 +98,9 @@ def uncommon(features: Any, labels: Any, mode: str) -> Any:
 def scoped(features: Any, labels: Any, mode: str) -> Any:
     """A model whose script names devices."""
     with tf.device("/gpu:1"):
-        net = v1.layers.dense(features["x"], 8, activation=tf.nn.relu, name="second")
+        net = dense(features["x"], 8, "second", tf.nn.relu)
     with tf.device("/cpu:0"):
-        loss = v1.losses.mean_squared_error(labels, v1.layers.dense(net, 1, name="first"))
+        loss = v1.losses.mean_squared_error(labels, dense(net, 1, "first"))
     return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
 
@@ -123,8 +131,8 @@ def _made(model_fn: Callable[..., Any]) -> Callable[[Path], Any]:
 
 _BY_TABLE = PlacementPlan(2, (PlaceRule("table_1/.*", 1), PlaceRule("table_0/part_[13]", "host")))
 CASES = {
-    "mlp": Case(_made(mlp)),
-    "recommender": Case(_made(recommender)),
+    "mlp": Case(_made(mlp), resumed=True),
+    "recommender": Case(_made(recommender), resumed=True),
     "recommender by rule": Case(_made(recommender), _BY_TABLE),
     "adam": Case(_made(summed)),
     "loop": Case(_made(looped), PlacementPlan(2, (PlaceRule("second", 1), PlaceRule("first", 0)))),

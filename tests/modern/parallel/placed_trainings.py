@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -41,25 +42,22 @@ def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Se
 
 
 def compare(case: Case, folder: Path) -> dict[str, Any]:
-    """Trains without and with the plan, and over a checkpoint with the plan before it and after it."""
-    one, placed = (train(case, folder / name, plan, 6) for name, plan in (("one", ONE_DEVICE), ("placed", case.plan)))
-    for name, first in (("plan first", case.plan), ("plan last", ONE_DEVICE)):
-        train(case, folder / name, first, 3)
-        train(case, folder / name, case.plan if first is ONE_DEVICE else ONE_DEVICE, 3)
-    expected = saved(folder / "one")
-    results = {name: saved(folder / name) for name in ("placed", "plan first", "plan last")}
-    return {
-        "losses": [one.losses, placed.losses],
-        "where": placed.where,
-        "different": {
-            name: sorted(key for key in expected.keys() | values.keys() if not _same(key, expected, values))
-            for name, values in results.items()
-        },
-    }
+    """Trains without and with the plan, and goes on from both checkpoints."""
+    one, placed = (train(case, folder / name, plan, 5) for name, plan in (("one", ONE_DEVICE), ("placed", case.plan)))
+    different = {"trained": _different(folder / "one", folder / "placed")}
+    if case.resumed:
+        shutil.copytree(folder / "one", folder / "plan last")
+        for name, plan in (("one", ONE_DEVICE), ("placed", ONE_DEVICE), ("plan last", case.plan)):
+            train(case, folder / name, plan, 3)
+        different |= {name: _different(folder / "one", folder / name) for name in ("plan last", "placed")}
+    return {"losses": [one.losses, placed.losses], "where": placed.where, "different": different}
 
 
-def _same(key: str, one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return key in one and key in other and np.array_equal(one[key], other[key])
+def _different(folder: Path, other: Path) -> list[str]:
+    """Returns the names of the values that differ in two checkpoints, in their numbers or in being there."""
+    one, two = saved(folder), saved(other)
+    shared = one.keys() & two.keys()
+    return sorted((one.keys() ^ two.keys()) | {name for name in shared if not np.array_equal(one[name], two[name])})
 
 
 def main() -> None:
