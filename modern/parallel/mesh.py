@@ -54,10 +54,12 @@ def prepare_mesh(devices: int) -> Mesh:
         BridgeError: The machine's GPUs cannot be divided into such meshes.
         NotSupportedError: This process is a task of a cluster.
     """
-    _check_alone(devices)
+    if devices > 1:
+        _check_alone(devices)
     gpus = len(tf.config.list_physical_devices("GPU"))
     if not gpus:
-        set_runtime({"devices.logical_cpus": devices})
+        if devices > 1:
+            set_runtime({"devices.logical_cpus": devices})
         return Mesh(tuple(f"/device:CPU:{number}" for number in range(devices)))
     if gpus % devices:
         smaller = next(number for number in range(min(devices, gpus), 0, -1) if not gpus % number)

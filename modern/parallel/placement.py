@@ -36,12 +36,17 @@ class Placer:
 
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
         """Returns the devices of a training step's variables and other operations, and logs the bytes of each device."""
-        assignment = assign(self.plan, self.mesh, model, step)
+        assignment, devices = self.placed(model, step)
         for device in dict.fromkeys([*self.mesh.names, *assignment.devices.values()]):
             units = [unit for unit in assignment.units if assignment.devices[unit.first.op.name] == device]
             count, size = sum(len(unit.members) for unit in units), sum(unit.size for unit in units)
             logging.info("%s holds %d variables of %d bytes.", device, count, size)
-        return placed_operations(self.plan, self.mesh, assignment, step)
+        return devices
+
+    def placed(self, model: ModelGraph, step: Plan) -> tuple[Assignment, Mapping[str, str]]:
+        """Returns the devices of a training step's variables, and of its operations."""
+        assignment = assign(self.plan, self.mesh, model, step)
+        return assignment, placed_operations(self.plan, self.mesh, assignment, step)
 
 
 def placed_operations(plan: PlacementPlan, mesh: Mesh, assignment: Assignment, step: Plan) -> dict[str, str]:

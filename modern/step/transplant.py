@@ -80,7 +80,6 @@ class Transplant:
         self._streams = streams
         self.pieces = tf.distribute.get_strategy().num_replicas_in_sync if split else 1
         self._plan = self._planned(report)
-        self._devices = place(model, self._plan) if place else {}
         if model.synchronous:
             check_trainers(model.synchronous, self.trainers)
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
@@ -89,6 +88,7 @@ class Transplant:
         _check_replicas(templates, written)
         if self.pieces > 1:
             check_split(model, self._plan.updates)
+        self._devices = place(model, self._plan) if place else {}
         values = model.initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)
         self.global_step = self.store[model.global_step]
