@@ -99,22 +99,23 @@ class ModernEngine(Engine):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = self._trainer(estimator.config)
+            self._check_mesh(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
-            self._check_mesh(chosen)
             chosen = dataclasses.replace(chosen, micro_batches=self.micro)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
 
-    def _check_mesh(self, chosen: Distribution) -> None:
-        if self._place and chosen.strategy is not tf.distribute.get_strategy():
-            name = type(chosen.strategy).__name__
+    def _check_mesh(self, config: Any) -> None:
+        row, given = strategies.decision_for(config), config.train_distribute
+        if self._place and (given is not None or row.strategy is not None):
+            name = row.strategy if given is None else f"RunConfig(train_distribute={type(given).__name__})"
             raise NotSupportedError(
-                f"A mesh with model={self.placement.devices} and {name} cannot be combined yet.",
+                f"A mesh and {name} cannot be combined yet.",
                 expected="a RunConfig without train_distribute, in one process",
-                received=name,
-                fix="Leave out train_distribute, or the mesh.",
+                received=f"model={self.placement.devices}, {name}",
+                fix="Leave out train_distribute and the cluster, or the mesh.",
             )
 
     def _placer(self) -> Placer | None:
@@ -138,21 +139,22 @@ class ModernEngine(Engine):
         return [flag for flag, is_given in given.items() if is_given]
 
     def _trainer(self, config: Any) -> Callable[..., None]:
+        make_transplant = self._transplants()
+        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
+            return functools.partial(training.train, make_transplant=make_transplant)
+        for flag in self._flags:
+            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
+        return parameter_servers.train
+
+    def _transplants(self) -> Callable[..., Transplant]:
+        """Returns the function that makes the training step of a graph."""
         own: dict[str, Any] = {"place": self._place} if self._place else {}
-        accumulating = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, **own)
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,
-            "--micro": accumulating,
+            "--micro": functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, **own),
         }
-        flag = next(iter(self._flags), None)
-        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
-            return functools.partial(
-                training.train, make_transplant=kinds[flag] if flag else functools.partial(Transplant, **own)
-            )
-        if flag:
-            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
-        return parameter_servers.train
+        return kinds[self._flags[0]] if self._flags else functools.partial(Transplant, **own)
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate``, its event file included."""

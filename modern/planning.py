@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.estimates import PlanEstimate, estimate
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
 from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.training.train import training_model
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, ExportCall, PredictCall, TrainCall
 
 
@@ -69,6 +71,13 @@ class PlanningEngine(ModernEngine):
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
         """Raises BridgeError: there is no training to estimate yet."""
         raise _before_training("exports")
+
+    def _trainer(self, config: Any) -> Callable[..., None]:
+        def place(estimator: Any, call: TrainCall, distribution: Distribution, **_: Any) -> None:
+            model = training_model(estimator, call.input_fn, distribution)
+            self._transplants()(model, (), distribution.split)
+
+        return place
 
     def _placer(self) -> Placer:
         super()._placer()  # refuses what a run refuses

@@ -54,8 +54,7 @@ def prepare_mesh(devices: int) -> Mesh:
         BridgeError: The machine's GPUs cannot be divided into such meshes.
         NotSupportedError: This process is a task of a cluster.
     """
-    if devices > 1:
-        _check_alone(devices)
+    _check_alone(devices)
     gpus = len(tf.config.list_physical_devices("GPU"))
     if not gpus:
         if devices > 1:

@@ -132,8 +132,8 @@ def _made(model_fn: Callable[..., Any]) -> Callable[[Path], Any]:
 _BY_TABLE = PlacementPlan(2, (PlaceRule("table_1/.*", 1), PlaceRule("table_0/part_[13]", "host")))
 CASES = {
     "mlp": Case(_made(mlp), resumed=True),
-    "recommender": Case(_made(recommender), resumed=True),
-    "recommender by rule": Case(_made(recommender), _BY_TABLE),
+    "recommender": Case(_made(recommender)),
+    "recommender by rule": Case(_made(recommender), _BY_TABLE, resumed=True),
     "adam": Case(_made(summed)),
     "loop": Case(_made(looped), PlacementPlan(2, (PlaceRule("second", 1), PlaceRule("first", 0)))),
     "uncommon optimizer": Case(_made(uncommon), PlacementPlan(2, (PlaceRule("a/.*", 1),))),

@@ -1,7 +1,11 @@
-"""Trains the models of ``placed_models`` on one device and on a mesh of two, and prints what differs and where variables live."""
+"""Trains models on one device and on a mesh of two, and prints what differs, what lives where, and what the plan had estimated.
+
+Arguments are names of models in ``placed_models``, or "surface" for all models of ``tests/modern/surface``.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import sys
@@ -14,7 +18,10 @@ import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
-from tests.modern.jobs import engine, saved
+from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
+from estimator_bridge.parity.recording import randomness
+from estimator_bridge.runtime.estimator_calls import methods
+from tests.modern.jobs import ModelFn, engine, estimator, saved
 from tests.modern.parallel.placed_models import CASES, Case
 
 
@@ -36,6 +43,7 @@ class _Seen(Callback):
 def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Seen:
     """Trains and returns what was seen."""
     seen = _Seen()
+    tf.keras.utils.set_random_seed(7)  # of Keras' initialisers
     options = {"placement": placement, "callbacks": lambda: [seen], **case.options}
     engine("modern", **options).train(case.make(folder), case.input_fn, steps=steps)
     return seen
@@ -50,7 +58,19 @@ def compare(case: Case, folder: Path) -> dict[str, Any]:
         for name, plan in (("one", ONE_DEVICE), ("placed", ONE_DEVICE), ("plan last", case.plan)):
             train(case, folder / name, plan, 3)
         different |= {name: _different(folder / "one", folder / name) for name in ("plan last", "placed")}
-    return {"losses": [one.losses, placed.losses], "where": placed.where, "different": different}
+    estimated = estimate(case, folder / "planned")
+    return {"losses": [one.losses, placed.losses], "where": placed.where, "different": different, "estimated": estimated}
+
+
+def estimate(case: Case, folder: Path) -> Any:
+    """Returns what ``estimator-bridge plan`` prints as JSON."""
+    engine_of_plan = PlanningEngine(placement=case.plan, **case.options)
+    try:
+        methods(engine_of_plan)["train"](case.make(folder), case.input_fn, steps=1)
+    except EndOfPlanning as end:
+        assert not folder.exists(), "something was written"
+        return end.found.as_dict()
+    raise AssertionError("the plan was not estimated")
 
 
 def _different(folder: Path, other: Path) -> list[str]:
@@ -60,13 +80,25 @@ def _different(folder: Path, other: Path) -> list[str]:
     return sorted((one.keys() ^ two.keys()) | {name for name in shared if not np.array_equal(one[name], two[name])})
 
 
+def surface_models() -> dict[str, ModelFn]:
+    """Returns the models that cover what scripts write."""
+    from tests.modern.surface import building, flow, optimizing
+
+    return building.MODELS | flow.MODELS | optimizing.MODELS
+
+
 def main() -> None:
     """Prints the results of the named cases as JSON."""
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
+    cases = CASES
+    if sys.argv[1:] == ["surface"]:
+        randomness.equalise()
+        cases = {name: Case(functools.partial(estimator, model)) for name, model in surface_models().items()}
     with tempfile.TemporaryDirectory() as folder:
-        results = {name: compare(CASES[name], Path(folder) / name) for name in sys.argv[1:] or CASES}
+        chosen = [name for name in cases if name in sys.argv[1:]] or list(cases)
+        results = {name: compare(cases[name], Path(folder) / str(number)) for number, name in enumerate(chosen)}
     sys.stdout.write(json.dumps(results))
 
 
