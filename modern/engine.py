@@ -27,6 +27,9 @@ from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, cont
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.parallel.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.mesh import prepare_mesh
+from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
 from estimator_bridge.modern.parallel.row_checks import row_refusals
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
@@ -50,6 +53,7 @@ class ModernEngine(Engine):
         mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
         micro: Number of micro-batches in which a training step computes each batch; see ``AccumulatingTransplant``.
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
+        placement: Devices over which a training step is placed.
 
     Attributes:
         calls: Number of calls so far.
@@ -62,6 +66,7 @@ class ModernEngine(Engine):
     mixed_precision: bool = False
     micro: int = 1
     micro_statistics: bool = False
+    placement: PlacementPlan = ONE_DEVICE
 
     def __post_init__(self) -> None:
         flags = " and ".join(self._flags)
@@ -71,6 +76,7 @@ class ModernEngine(Engine):
             raise BridgeError(
                 "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
             )
+        self._place = self._placer()
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
         self._configured: Any = None
@@ -93,12 +99,38 @@ class ModernEngine(Engine):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             train = self._trainer(estimator.config)
+            self._check_mesh(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
             chosen = dataclasses.replace(chosen, micro_batches=self.micro)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
         return estimator
+
+    def _check_mesh(self, config: Any) -> None:
+        row, given = strategies.decision_for(config), config.train_distribute
+        if self._place and (given is not None or row.strategy is not None):
+            name = row.strategy if given is None else f"RunConfig(train_distribute={type(given).__name__})"
+            raise NotSupportedError(
+                f"A mesh and {name} cannot be combined yet.",
+                expected="a RunConfig without train_distribute, in one process",
+                received=f"model={self.placement.devices}, {name}",
+                fix="Leave out train_distribute and the cluster, or the mesh.",
+            )
+
+    def _placer(self) -> Placer | None:
+        """Makes the devices of a mesh available; returns None without a mesh."""
+        if self.placement.devices == 1:
+            return None
+        others = {"--replicas": self.replicas > 1, "--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision}
+        for flag, is_given in others.items():
+            if is_given:
+                raise NotSupportedError(
+                    f"{flag} and a mesh with model={self.placement.devices} cannot be combined.",
+                    expected="a mesh alone, or with --micro",
+                    fix=f"Leave out {flag} or the mesh.",
+                )
+        return Placer(self.placement, prepare_mesh(self.placement.devices))
 
     @property
     def _flags(self) -> list[str]:
@@ -107,18 +139,22 @@ class ModernEngine(Engine):
         return [flag for flag, is_given in given.items() if is_given]
 
     def _trainer(self, config: Any) -> Callable[..., None]:
-        accumulating = functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics)
+        make_transplant = self._transplants()
+        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
+            return functools.partial(training.train, make_transplant=make_transplant)
+        for flag in self._flags:
+            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
+        return parameter_servers.train
+
+    def _transplants(self) -> Callable[..., Transplant]:
+        """Returns the function that makes the training step of a graph."""
+        own: dict[str, Any] = {"place": self._place} if self._place else {}
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,
-            "--micro": accumulating,
+            "--micro": functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, **own),
         }
-        flag = next(iter(self._flags), None)
-        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
-            return functools.partial(training.train, make_transplant=kinds[flag] if flag else Transplant)
-        if flag:
-            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
-        return parameter_servers.train
+        return kinds[self._flags[0]] if self._flags else functools.partial(Transplant, **own)
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate``, its event file included."""

@@ -218,6 +218,23 @@ class Fragment:
             gradient.gradient_func = names[gradient.gradient_func]
         return dataclasses.replace(self, graph_def=graph_def)
 
+    def placed(self, devices: Mapping[str, str]) -> Fragment:
+        """Returns the fragment with operations on devices; TensorFlow's choice remains for those without one.
+
+        Args:
+            devices: Name of an operation -> device, e.g., "/device:CPU:1".
+        """
+        if devices.keys().isdisjoint(node.name for node in self.graph_def.node):
+            return self
+        graph_def = tf.compat.v1.GraphDef.FromString(self.graph_def.SerializeToString())
+        for node in graph_def.node:
+            if node.name in devices:
+                node.device = devices[node.name]
+                node.attr.pop(
+                    "_class", None
+                )  # the device decides, and TensorFlow would refuse a colocation that contradicts it
+        return dataclasses.replace(self, graph_def=graph_def)
+
     def _import(self, by_name: dict[str, Tensor]) -> list[Tensor]:
         used = {_tensor_name(name) for node in self.graph_def.node for name in node.input}
         awaited = {f"^{tensor.op.name}": by_name[tensor.name] for tensor in self.inputs}

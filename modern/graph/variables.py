@@ -1,5 +1,6 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +29,7 @@ class VariableStore:
             and the mean is saved, as TF1 does with moving averages.
         shared: Operation name -> existing variable to use.
         streams: Streams of random numbers that all functions share, if there are several with the same random operations.
+        devices: Name of a variable's or another operation -> device; without one, the strategy or TensorFlow chooses.
 
     Attributes:
         by_name: Operation name -> variable.
@@ -40,16 +42,23 @@ class VariableStore:
         updated: frozenset[str] = frozenset(),
         shared: Mapping[str, Variable] = MappingProxyType({}),
         streams: RandomStreams | None = None,
+        devices: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._streams = streams
+        self._devices = devices
         new = {v.op.name: v for v in templates}
         self.by_name = {
-            name: shared[name] if name in shared else _variable(v, values[name], name in updated) for name, v in new.items()
+            name: shared[name] if name in shared else self._made(v, values[name], name in updated) for name, v in new.items()
         }
 
     def __getitem__(self, template: Any) -> Variable:
         """Returns the variable for one of the graph's."""
         return self.by_name[template.op.name]
+
+    def _made(self, template: Any, value: Any, updated: bool) -> Variable:
+        device = self._devices.get(template.op.name)
+        with tf.device(device) if device else contextlib.nullcontext():
+            return _variable(template, value, updated)
 
     def function(self, fragment: Fragment, compiled: bool = False) -> Any:
         """Returns ``call(inputs) -> outputs`` over this store's variables; each replica draws random numbers of its own.
@@ -60,6 +69,7 @@ class VariableStore:
         """
         if self._streams is not None and not compiled:
             fragment = self._streams.shared(fragment)
+        fragment = fragment.placed(self._devices)
 
         def handles(replica: int) -> list[Tensor]:
             return [_local(self.by_name[handle.op.name], replica).handle for handle in fragment.handles]

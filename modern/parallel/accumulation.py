@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +13,6 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
-from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.division import Division
 from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
 from estimator_bridge.modern.parallel.reductions import Reduction, losses_of, names_rows_once
@@ -36,6 +35,7 @@ class AccumulatingTransplant(Transplant):
         streams: Streams of random numbers, see ``Transplant``.
         number: Number of micro-batches of each replica's batch.
         statistics: True to let batch norm and the like see one micro-batch at a time.
+        place: Function that chooses devices, see ``Transplant``.
 
     Raises:
         NotSupportedError: The sum over the micro-batches would not be the result of the whole batch.
@@ -50,11 +50,12 @@ class AccumulatingTransplant(Transplant):
         *,
         number: int,
         statistics: bool = False,
+        place: Callable[[ModelGraph, Plan], Mapping[str, str]] | None = None,
     ) -> None:
         self._number = number
         self._regularization: Regularization | None = None
         self._statistics = statistics
-        super().__init__(model, report, split, streams)
+        super().__init__(model, report, split, streams, place=place)
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = super()._planned(report)
@@ -77,7 +78,7 @@ class AccumulatingTransplant(Transplant):
     def _import(self) -> None:
         reduced = self._division.reduced
         joined = frozenset(name for name, way in reduced.items() if way in (Reduction.JOIN, Reduction.INDICES))
-        store = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
+        store = self._store_of_all()
 
         def function(fragment: Fragment) -> Any:
             return store.function(dataclasses.replace(fragment, of_any_length=joined))

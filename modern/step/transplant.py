@@ -1,6 +1,6 @@
 """The training graph of a model_fn as one function of variables and batch, and checkpoints of it, from which either path resumes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -43,6 +43,7 @@ class Transplant:
         split: True if each replica takes part of one batch, False if each takes a batch of its own.
         streams: Streams of random numbers that the step shares with what hooks run; with them, only ``check_fed`` refuses
             placeholders, which hooks may feed.
+        place: Function that chooses devices for variables and other operations by their names; None to leave that to TensorFlow.
 
     Attributes:
         model: Training graph.
@@ -71,6 +72,8 @@ class Transplant:
         report: Sequence[Sequence[Tensor]] = (),
         split: bool = False,
         streams: RandomStreams | None = None,
+        *,
+        place: Callable[[ModelGraph, Plan], Mapping[str, str]] | None = None,
     ) -> None:
         self.model = model
         self._split = split
@@ -85,8 +88,9 @@ class Transplant:
         _check_replicas(templates, written)
         if self.pieces > 1:
             check_split(model, self._plan.updates)
+        self._devices = place(model, self._plan) if place else {}
         values = model.initial_values()
-        self.store = VariableStore(templates, values, written)
+        self.store = VariableStore(templates, values, written, devices=self._devices)
         self.global_step = self.store[model.global_step]
         self.updates = self._with_optimizers()
         slots = {template.op.name: variable for update in self.updates for template, variable in _slots(self.store, *update)}
@@ -176,9 +180,14 @@ class Transplant:
         self.model.check_fed([tensor for update in made.updates for tensor in update.changing().values()])
 
     def _import(self) -> None:
-        variables = VariableStore(self.model.variables(), {}, shared=self.variables, streams=self._streams)
+        variables = self._store_of_all()
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
         self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
+
+    def _store_of_all(self) -> VariableStore:
+        """Returns a store that also has the slots, for functions of the graph."""
+        templates = self.model.variables()
+        return VariableStore(templates, {}, shared=self.variables, streams=self._streams, devices=self._devices)
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.

@@ -67,7 +67,7 @@ def train(
         NotSupportedError: The job cannot be transplanted; nothing has been trained.
         SystemExit: A task of the cluster received the order to end; everything is saved.
     """
-    model = _model(estimator, call.input_fn, distribution)
+    model = training_model(estimator, call.input_fn, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
     pieces = distribution.replicas * distribution.micro_batches
     run = HookedRun(model, [model.spec.train_op, model.spec.loss], pieces)
@@ -117,8 +117,17 @@ def saved_step(model_dir: str) -> int:
     return int(tf.train.load_variable(latest, "global_step")) if latest else 0
 
 
-def _model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
-    """Builds the training graph from the latest checkpoint."""
+def training_model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
+    """Builds the training graph from the latest checkpoint.
+
+    Args:
+        estimator: Estimator with the model_fn, config and model_dir.
+        input_fn: Function that gives the batches.
+        distribution: Strategy, and the number of micro-batches.
+
+    Raises:
+        NotSupportedError: The graph cannot be transplanted.
+    """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)

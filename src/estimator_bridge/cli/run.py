@@ -7,7 +7,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
-from estimator_bridge.cli.script_arguments import add_options, add_script, number, script_of
+from estimator_bridge.cli.parallel_plan import add_plan, plan_of
+from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskContext
@@ -22,6 +23,7 @@ _EPILOG = """examples:
   estimator-bridge run --path modern train.py --model_dir=/tmp/model
   estimator-bridge run --path modern --replicas 2 train.py
   estimator-bridge run --path modern --micro 4 train.py --batch_size=256
+  estimator-bridge run --path modern --mesh model=2 train.py
   estimator-bridge run -m trainer.task --job-dir /tmp/job
   estimator-bridge run --py2 train.py
 
@@ -33,6 +35,8 @@ _MODERN_ONLY = {
     "mixed_precision": "Add --path modern, or set auto_mixed_precision_onednn_bfloat16 in the script's session_config.",
     "micro": "Add --path modern, or make the script's batch smaller.",
     "micro_statistics": "Add --path modern and --micro.",
+    "mesh": "Add --path modern, or leave out the mesh.",
+    "plan": "Add --path modern, or leave out the plan.",
 }
 _LEGACY_ONLY = {
     "v2_behavior": "Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's."
@@ -59,19 +63,7 @@ def add_parser(verbs: Any) -> None:
         action="store_true",
         help="modern path, CPUs: compute each step in bfloat16 where TensorFlow considers it safe; results are approximate",
     )
-    parser.add_argument(
-        "--micro",
-        type=number(int, "a whole number of 1 or more", 1),
-        default=1,
-        metavar="K",
-        help="modern path: compute each batch in K micro-batches, one after the other, in less memory; the update is that of the whole "
-        "batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--micro-statistics",
-        action="store_true",
-        help="with --micro: let batch norm, and all else that mixes the rows of a batch, see one micro-batch at a time; results differ",
-    )
+    add_plan(parser)
     parser.add_argument(
         "--v2-behavior",
         action="store_true",
@@ -87,6 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     script = script_of(arguments)
     _check_path(arguments)
+    arguments.plan = plan_of(arguments)
     script.check()
     restore_streams()  # a script ends when the reader of its output has left, as under Python
     return run_as_python_does(lambda: _run_and_report(script, arguments))
@@ -96,7 +89,7 @@ def _check_path(arguments: argparse.Namespace) -> None:
     other, fixes = ("modern", _MODERN_ONLY) if arguments.path == "legacy" else ("legacy", _LEGACY_ONLY)
     for name, fix in fixes.items():
         value = getattr(arguments, name)
-        if value is True or value not in {False, 1}:
+        if value is True or value not in {None, False, 1}:
             flag = f"--{name.replace('_', '-')}"
             has_number = value is not True
             raise BridgeError(
@@ -138,8 +131,8 @@ def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
     def make_engine() -> ModernEngine:
         from estimator_bridge.modern.engine import ModernEngine
 
-        flags = ("jit_compile", "mixed_precision", "micro", "micro_statistics")
-        engines.append(ModernEngine(arguments.replicas, **{flag: getattr(arguments, flag) for flag in flags}))
+        own = {flag: getattr(arguments, flag) for flag in ("jit_compile", "mixed_precision")}
+        engines.append(ModernEngine(arguments.replicas, **own, **vars(arguments.plan)))
         return engines[0]
 
     try:

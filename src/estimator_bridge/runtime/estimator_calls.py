@@ -84,7 +84,13 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 class Engine(Protocol):
-    """Executes the public methods of Estimators."""
+    """Executes the public methods of Estimators.
+
+    Attributes:
+        writes: True if a training writes into its model_dir.
+    """
+
+    writes = True
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train``."""
@@ -151,7 +157,7 @@ def methods(engine: Engine) -> dict[str, Any]:
                 call = arguments_of(*args, **kwargs)
             except TypeError as error:  # the script called a method, and reads the name of that
                 raise TypeError(str(error).replace(f"{CALLS[name].__name__}.__init__()", f"Estimator.{name}()")) from None
-            if name == "train":
+            if name == "train" and engine.writes:
                 check_model_dir(self.model_dir)
             return execute(self, call)
 

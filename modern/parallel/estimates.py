@@ -1,0 +1,163 @@
+"""What a plan costs, by static shapes: bytes of variables and slots on each device, and bytes of tensors between devices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.stages import Plan
+from estimator_bridge.modern.parallel.assignment import Assignment, size_of
+from estimator_bridge.modern.parallel.mesh import Mesh
+
+_ELSEWHERE = "TensorFlow"
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedVariable:
+    """A variable and what follows it.
+
+    Attributes:
+        name: Operation name.
+        device: Device.
+        chosen_by: Pattern of the plan, "tf.device", "balance", or "TensorFlow" for counters and the like.
+        shape: Shape, as text.
+        variable_bytes: Bytes of the variable, and of trained variables beside it.
+        slot_bytes: Bytes of its slots and of copies named after it.
+    """
+
+    name: str
+    device: str
+    chosen_by: str
+    shape: str
+    variable_bytes: int
+    slot_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Crossing:
+    """Tensors that a step sends from one device to another, each counted once for a device.
+
+    Attributes:
+        source: Device that computes them.
+        target: Device that reads them.
+        tensors: Number of tensors.
+        step_bytes: Bytes of tensors whose shapes are known.
+        row_bytes: Bytes for each row of a batch, of tensors whose first axis alone is unknown.
+        unknown: Number of tensors whose bytes are unknown.
+    """
+
+    source: str
+    target: str
+    tensors: int
+    step_bytes: int
+    row_bytes: int
+    unknown: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanEstimate:
+    """A plan in numbers.
+
+    Attributes:
+        devices: Devices of the mesh, and others that hold variables.
+        micro: Number of micro-batches of a step.
+        variables: Variables.
+        crossings: Tensors between devices; with micro-batches, those of each.
+    """
+
+    devices: Sequence[str]
+    micro: int
+    variables: Sequence[PlacedVariable]
+    crossings: Sequence[Crossing]
+
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Returns the bytes of variables and of slots on each device."""
+        found = dict.fromkeys(self.devices, (0, 0))
+        for one in self.variables:
+            variables, slots = found[one.device]
+            found[one.device] = variables + one.variable_bytes, slots + one.slot_bytes
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the estimate as JSON takes it."""
+        devices = [{"device": name, "variable_bytes": own, "slot_bytes": slots} for name, (own, slots) in self.held().items()]
+        rows = [dataclasses.asdict(one) for one in self.variables]
+        return {
+            "devices": devices,
+            "micro": self.micro,
+            "variables": rows,
+            "crossings": list(map(dataclasses.asdict, self.crossings)),
+        }
+
+
+def estimate(
+    model: ModelGraph, step: Plan, mesh: Mesh, assignment: Assignment, devices: Mapping[str, str], micro: int
+) -> PlanEstimate:
+    """Estimates a plan by the shapes of the graph; nothing is computed.
+
+    Args:
+        model: Training graph.
+        step: Training step of the graph.
+        mesh: Devices; TensorFlow puts what has no device on the first.
+        assignment: Devices of the variables.
+        devices: Name of an operation -> device.
+        micro: Number of micro-batches of a step.
+    """
+    default = mesh.names[0]
+    rows = [_placed(unit.first, unit.members, assignment) for unit in assignment.units]
+    others = [variable for variable in model.variables() if variable.op.name not in assignment.devices]
+    rows += [PlacedVariable(one.op.name, default, _ELSEWHERE, str(_shape(one)), size_of(one), 0) for one in others]
+    names = tuple(dict.fromkeys([*mesh.names, *(row.device for row in rows)]))
+    return PlanEstimate(names, micro, rows, _crossings(step, devices, default))
+
+
+def _placed(first: Any, members: Iterable[Any], assignment: Assignment) -> PlacedVariable:
+    own = sum(size_of(one) for one in members if one is first or one.trainable)
+    slots = sum(size_of(one) for one in members if one is not first and not one.trainable)
+    name = first.op.name
+    return PlacedVariable(name, assignment.devices[name], assignment.reasons[name], str(_shape(first)), own, slots)
+
+
+def _shape(variable: Any) -> Any:
+    return tf.TensorShape(variable.op.get_attr("shape"))
+
+
+def _crossings(step: Plan, devices: Mapping[str, str], default: str) -> list[Crossing]:
+    sent: dict[tuple[str, str], set[str]] = {}
+    sizes: dict[tuple[str, str], Counter[str]] = {}
+    for tensor, reader in _reads(step):
+        pair = devices.get(tensor.op.name, default), devices.get(reader.name, default)
+        if pair[0] != pair[1] and tensor.name not in sent.setdefault(pair, set()):
+            sent[pair].add(tensor.name)
+            kind, size = _size(tensor)
+            sizes.setdefault(pair, Counter())[kind] += size
+    return [
+        Crossing(*pair, len(names), sizes[pair]["step"], sizes[pair]["row"], sizes[pair]["unknown"])
+        for pair, names in sorted(sent.items())
+    ]
+
+
+def _reads(step: Plan) -> Iterator[tuple[Tensor, Operation]]:
+    """Yields the tensors that an operation or an update of a variable reads; constants are copied, and handles are no data."""
+    ops = step.operations - {update.op for update in step.updates}
+    for op in ops:
+        yield from ((tensor, op) for tensor in op.inputs if tensor.dtype != tf.resource and not is_copied(tensor.op))
+    for update in step.updates:
+        for gradient, variable in update.pairs:
+            parts = tf.nest.flatten(gradient, expand_composites=True)
+            yield from ((part, variable.op) for part in parts if part.op in ops and not is_source(part.op))
+
+
+def _size(tensor: Tensor) -> tuple[str, int]:
+    shape = tensor.shape
+    if shape.is_fully_defined() and tensor.dtype.is_numpy_compatible and tensor.dtype != tf.string:
+        return "step", int(shape.num_elements()) * int(tensor.dtype.size)
+    if shape.rank and shape[1:].is_fully_defined() and tensor.dtype.is_numpy_compatible and tensor.dtype != tf.string:
+        return "row", int(shape[1:].num_elements()) * int(tensor.dtype.size)
+    return "unknown", 1

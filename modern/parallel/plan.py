@@ -1,0 +1,256 @@
+"""The plan of a parallel training: ``plan.toml``, or ``--mesh model=2`` for short. Reading one needs no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+
+HOST = "host"
+"""Device of a rule that stands for the CPU, whatever the mesh is made of."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlaceRule:
+    """Device of the variables whose whole names match a pattern.
+
+    Attributes:
+        match: Regular expression.
+        device: Number of a device of the mesh, from 0, or ``HOST``.
+    """
+
+    match: str
+    device: int | str
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementPlan:
+    """Devices inside one process, and what lives on them.
+
+    Attributes:
+        devices: Number of devices that hold the model.
+        rules: Rules in the order of the plan; the first that matches a variable decides.
+        script_devices: True to keep operations on the devices that the script names by ``tf.device``.
+    """
+
+    devices: int = 1
+    rules: tuple[PlaceRule, ...] = ()
+    script_devices: bool = False
+
+
+ONE_DEVICE = PlacementPlan()
+"""The placement of a model on one device."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelPlan:
+    """A whole plan.
+
+    Attributes:
+        placement: Devices of the model.
+        micro: Number of micro-batches in which a step computes its batch.
+        micro_statistics: True to let batch norm and the like see one micro-batch at a time.
+    """
+
+    placement: PlacementPlan = ONE_DEVICE
+    micro: int = 1
+    micro_statistics: bool = False
+
+
+class _Key(NamedTuple):
+    """Values of one key of a plan.
+
+    Attributes:
+        accepts: Function that returns True for a value of the key's kind.
+        expected: Words for such values.
+        works: Values that work so far; None if all do.
+        instead: Advice for the values that do not work yet.
+    """
+
+    accepts: Callable[[Any], bool]
+    expected: str
+    works: Collection[Any] | None = None
+    instead: str = ""
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(re.compile(value))
+    except re.error:
+        return False
+
+
+def _is_device(value: Any) -> bool:
+    return value == HOST or (type(value) is int and value >= 0)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+_COUNT = "a whole number of 1 or more"
+_FORM: Mapping[str, Mapping[str, _Key]] = {
+    "mesh": {
+        "data": _Key(
+            _is_count, _COUNT, (1,), "Leave out data; --replicas N and launch --worker N split batches without a plan."
+        ),
+        "model": _Key(_is_count, _COUNT),
+        "pipeline": _Key(_is_count, _COUNT, (1,), "Leave out pipeline; model=N places a model on N devices."),
+    },
+    "batch": {
+        "micro": _Key(_is_count, _COUNT),
+        "statistics": _Key(lambda value: value in ("batch", "micro"), '"batch" or "micro"'),
+        "shares": _Key(_is_list, "a list of numbers", (), "Leave out shares; all devices take equal parts."),
+    },
+    "place": {
+        "match": _Key(_is_pattern, "a regular expression for whole names of variables, in quotes"),
+        "device": _Key(_is_device, f'the number of a device, from 0, or "{HOST}"'),
+        "shards": _Key(_is_count, _COUNT, (), "Leave out shards; tf.fixed_size_partitioner in the script cuts a variable."),
+        "axis": _Key(lambda value: type(value) is int, "a whole number", (), "Leave out axis."),
+        "layout": _Key(_is_list, "a list of axes", (), "Leave out layout, and give a device."),
+    },
+    "script": {"devices": _Key(lambda value: isinstance(value, bool), "true or false")},
+    "pipeline": {
+        "stages": _Key(_is_count, _COUNT, (1,), "Leave out [pipeline]; model=N places a model on N devices."),
+        "at": _Key(_is_list, "a list of names", (), "Leave out [pipeline]; model=N places a model on N devices."),
+    },
+    "optimizer": {
+        "state": _Key(
+            lambda value: value in ("replicated", "sharded"), '"replicated" or "sharded"', ("replicated",), "Leave out state."
+        ),
+        "gradients": _Key(lambda value: isinstance(value, str), "the name of a type", ("float32",), "Leave out gradients."),
+    },
+    "elastic": {"workers": _Key(_is_list, "a list of two numbers", (), "Leave out [elastic].")},
+}
+"""Tables of a plan and their keys. Keys that do not work yet have their place, so that plans stay readable."""
+
+
+def of_mesh(text: str) -> ParallelPlan:
+    """Reads a mesh, e.g. ``data=1,model=2``.
+
+    Args:
+        text: Axes and their lengths, as ``--mesh`` takes them.
+
+    Raises:
+        BridgeError: The text is no mesh, or asks for what does not work yet.
+
+    Example:
+        >>> of_mesh("data=1,model=2").placement.devices
+        2
+    """
+    mesh: dict[str, Any] = {}
+    for part in text.split(","):
+        axis, _, length = (word.strip() for word in part.partition("="))
+        if axis in mesh or not (axis and length):
+            raise BridgeError(
+                "--mesh needs each axis once, with its length.",
+                expected="--mesh model=2",
+                received=f"--mesh {text}",
+                fix=f"Name one or more of {', '.join(_FORM['mesh'])}.",
+            )
+        mesh[axis] = int(length) if length.isdecimal() else length
+    return _of_tables({"mesh": mesh}, f"--mesh {text}")
+
+
+def read_plan(path: Path) -> ParallelPlan:
+    """Reads a ``plan.toml``.
+
+    Args:
+        path: File to read.
+
+    Raises:
+        BridgeError: The file cannot be read, is no plan, or asks for what does not work yet.
+    """
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BridgeError(
+            "The plan cannot be read.", received=f"{path}: {error.strerror}", fix="Name an existing file."
+        ) from None
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError and UnicodeDecodeError are the first
+        raise BridgeError(
+            f"{path}: this is not TOML.", expected="a plan as TOML", received=error, fix="Correct that line."
+        ) from None
+    return _of_tables(tables, str(path))
+
+
+def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
+    for name, given in tables.items():
+        keys = _known(_FORM, name, source, "table")
+        kind = list if name == "place" else dict
+        if not isinstance(given, kind) or not all(isinstance(one, dict) for one in (given if name == "place" else ())):
+            form = f"[[{name}]]" if name == "place" else f"[{name}]"
+            raise BridgeError(f"{source}: {name!r} is not written as {form}.", expected=form, received=given)
+        for table in given if name == "place" else [given]:
+            for key, value in table.items():
+                _check(_known(keys, key, f"{source}: [{name}]", "key"), f"{source}: {key}", value)
+    mesh, batch = tables.get("mesh", {}), tables.get("batch", {})
+    placement = PlacementPlan(
+        mesh.get("model", 1), tuple(_rule(table, source) for table in tables.get("place", [])), _script_devices(tables)
+    )
+    _check_devices(placement, source)
+    return ParallelPlan(placement, batch.get("micro", 1), batch.get("statistics") == "micro")
+
+
+def _known(known: Mapping[str, Any], name: str, source: str, what: str) -> Any:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise BridgeError(
+            f"{source}: a plan has no {what} {name!r} here.",
+            expected=", ".join(known),
+            received=name,
+            fix=f"Did you mean {near[0]!r}?" if near else "Leave it out.",
+        )
+    return known[name]
+
+
+def _check(key: _Key, name: str, value: Any) -> None:
+    if not key.accepts(value):
+        raise BridgeError(f"{name} has a value that it cannot have.", expected=key.expected, received=repr(value))
+    if key.works is not None and value not in key.works:
+        raise NotSupportedError(
+            f"{name} = {value!r} does not work yet.",
+            expected=" or ".join(map(repr, key.works)) or "a plan without it",
+            received=repr(value),
+            fix=key.instead,
+        )
+
+
+def _rule(table: Mapping[str, Any], source: str) -> PlaceRule:
+    missing = [key for key in ("match", "device") if key not in table]
+    if missing:
+        raise BridgeError(f"{source}: a [[place]] has no {missing[0]}.", expected="match and device", received=", ".join(table))
+    return PlaceRule(table["match"], table["device"])
+
+
+def _script_devices(tables: Mapping[str, Any]) -> bool:
+    return bool(tables.get("script", {}).get("devices", False))
+
+
+def _check_devices(placement: PlacementPlan, source: str) -> None:
+    if placement.devices == 1 and (placement.rules or placement.script_devices):
+        raise BridgeError(
+            f"{source}: [[place]] and [script] choose between devices, and the mesh has one.",
+            expected="[mesh] with model = 2 or more",
+            fix="Add that, or leave them out.",
+        )
+    for rule in placement.rules:
+        if isinstance(rule.device, int) and rule.device >= placement.devices:
+            raise BridgeError(
+                f"{source}: the rule for {rule.match!r} names a device that the mesh does not have.",
+                expected=f'0 to {placement.devices - 1}, or "{HOST}"',
+                received=rule.device,
+                fix=f"Name one of these, or set model = {rule.device + 1}.",
+            )

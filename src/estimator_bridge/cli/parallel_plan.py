@@ -1,0 +1,65 @@
+"""The options of a parallel training: a plan, or a mesh and micro-batches."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from estimator_bridge.cli.script_arguments import FILE, number
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.modern.parallel.plan import ParallelPlan
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Adds --plan, --mesh, --micro and --micro-statistics."""
+    plan = parser.add_argument(
+        "--plan", type=Path, metavar="FILE", help="modern path: plan.toml with a mesh, micro-batches, and devices for variables"
+    )
+    plan.complete = FILE  # type: ignore[attr-defined]
+    parser.add_argument(
+        "--mesh",
+        metavar="AXES",
+        help="modern path: model=N holds the model on N devices (GPUs, or virtual CPUs without any), balanced by bytes",
+    )
+    parser.add_argument(
+        "--micro",
+        type=number(int, "a whole number of 1 or more", 1),
+        default=1,
+        metavar="K",
+        help="modern path: compute each batch in K micro-batches, one after the other, in less memory; the update is that of the whole "
+        "batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--micro-statistics",
+        action="store_true",
+        help="with --micro: let batch norm, and all else that mixes the rows of a batch, see one micro-batch at a time; results differ",
+    )
+
+
+def plan_of(arguments: argparse.Namespace) -> ParallelPlan:
+    """Returns the plan that the command line describes.
+
+    Raises:
+        BridgeError: The plan cannot be read, or other options contradict it.
+    """
+    from estimator_bridge.modern.parallel.plan import ONE_DEVICE, ParallelPlan, of_mesh, read_plan
+
+    if arguments.plan is None:
+        placement = of_mesh(arguments.mesh).placement if arguments.mesh is not None else ONE_DEVICE
+        return ParallelPlan(placement, arguments.micro, arguments.micro_statistics)
+    given = {
+        "--mesh": arguments.mesh is not None,
+        "--micro": arguments.micro > 1,
+        "--micro-statistics": arguments.micro_statistics,
+    }
+    for flag, is_given in given.items():
+        if is_given:
+            raise BridgeError(
+                f"{flag} and --plan say the same twice.",
+                expected="one of them",
+                fix=f"Leave out {flag}, or write it into the plan.",
+            )
+    return read_plan(arguments.plan)

@@ -1,0 +1,114 @@
+"""``estimator-bridge plan``: shows what a plan of a parallel training does to a script, without training."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from estimator_bridge.cli.parallel_plan import add_plan, plan_of
+from estimator_bridge.cli.script_arguments import add_format, add_options, add_script, script_of
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.modern.parallel.estimates import PlanEstimate
+    from estimator_bridge.modern.parallel.plan import ParallelPlan
+    from estimator_bridge.script.run import Script
+
+_EPILOG = """examples:
+  estimator-bridge plan --mesh model=2 train.py --batch_size=256
+  estimator-bridge plan --plan plan.toml train.py
+  estimator-bridge plan --mesh model=4 --format json train.py
+
+The script runs until it trains. Its training graph is built and placed, but nothing is computed or written by us.
+
+exit code: 0 the plan can be carried out, 2 it cannot; the message names the script's line.
+"""
+
+
+def add_parser(verbs: Any) -> None:
+    """Adds the command."""
+    parser = verbs.add_parser(
+        "plan",
+        help="show on which device each variable of a script would be, without training",
+        description="Shows devices and bytes of a script's variables, slots and crossing tensors under a plan, without training.",
+        epilog=_EPILOG,
+    )
+    add_plan(parser)
+    add_format(parser, "text: tables; json: one object (default: %(default)s)")
+    parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
+    add_options(parser, "--py2", "--tf-version", "--fetch-contrib", "--verbose")
+    add_script(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Runs the script until it trains, and prints the estimate."""
+    script, plan = script_of(arguments), plan_of(arguments)
+    script.check()
+    found = _estimated(script, plan)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(found.as_dict(), indent=1) + "\n")
+    else:
+        _print(found, arguments.all)
+    return 0
+
+
+def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
+    from estimator_bridge.script.run import run_modern
+
+    def make_engine() -> Any:
+        from estimator_bridge.modern.planning import PlanningEngine
+
+        return PlanningEngine(**vars(plan))
+
+    try:
+        run_modern(script, make_engine)
+    except SystemExit as error:
+        found: PlanEstimate | None = getattr(error, "found", None)
+        if found is not None:
+            return found
+    raise BridgeError(
+        "The script ended before it trained, so there is no training to plan.",
+        expected="train or train_and_evaluate of a tf.estimator.Estimator",
+        fix="Give the script the arguments with which it trains.",
+    )
+
+
+def _print(found: PlanEstimate, everything: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from estimator_bridge.compat.checkpoint.inspection.terminal import size
+
+    console = Console(emoji=False)
+    total = sum(map(sum, found.held().values())) or 1
+    devices = Table("device", "variables", "slots", "share", title="Bytes of each device", box=None)
+    for name, (variables, slots) in found.held().items():
+        devices.add_row(_short(name), size(variables), size(slots), f"{(variables + slots) / total:.1%}")
+    console.print(devices)
+    shown = sorted(found.variables, key=lambda one: -one.variable_bytes - one.slot_bytes)
+    rows = Table(title="Variables, largest first", box=None)
+    for heading in ("variable", "shape", "bytes", "slots", "device", "chosen by"):
+        rows.add_column(heading, overflow="fold")
+    for one in shown if everything else shown[:20]:
+        rows.add_row(one.name, one.shape, size(one.variable_bytes), size(one.slot_bytes), _short(one.device), one.chosen_by)
+    console.print(rows)
+    if len(shown) > 20 and not everything:
+        console.print(f"{len(shown) - 20} more variables; --all lists them.")
+    for crossing in found.crossings:
+        unknown = f", and {crossing.unknown} tensors of unknown size" if crossing.unknown else ""
+        each = "micro-batch" if found.micro > 1 else "step"
+        console.print(
+            f"{_short(crossing.source)} sends {_short(crossing.target)} {crossing.tensors} tensors in each {each}: "
+            f"{size(crossing.step_bytes)}, and {size(crossing.row_bytes)} for each row{unknown}.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if not found.crossings:
+        console.print("No tensor crosses between devices.")
+
+
+def _short(device: str) -> str:
+    return device.removeprefix("/device:")

@@ -1,0 +1,106 @@
+"""Trains models on one device and on a mesh of two, and prints what differs, what lives where, and what the plan had estimated.
+
+Arguments are names of models in ``placed_models``, or "surface" for all models of ``tests/modern/surface``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from estimator_bridge.modern.callbacks.base import Callback, Progress
+from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
+from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
+from estimator_bridge.parity.recording import randomness
+from estimator_bridge.runtime.estimator_calls import methods
+from tests.modern.jobs import ModelFn, engine, estimator, saved
+from tests.modern.parallel.placed_models import CASES, Case
+
+
+class _Seen(Callback):
+    """Keeps the losses of a training, and the devices and bytes of its variables."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+        self.where: dict[str, tuple[str, int]] = {}
+
+    def begin(self, transplant: Any, step: int) -> None:
+        self.where = {name: (one.device[-5:], one.numpy().nbytes) for name, one in transplant.variables.items()}
+
+    def after(self, progress: Progress) -> bool:
+        self.losses.extend(map(float, progress.losses))
+        return False
+
+
+def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Seen:
+    """Trains and returns what was seen."""
+    seen = _Seen()
+    tf.keras.utils.set_random_seed(7)  # of Keras' initialisers
+    options = {"placement": placement, "callbacks": lambda: [seen], **case.options}
+    engine("modern", **options).train(case.make(folder), case.input_fn, steps=steps)
+    return seen
+
+
+def compare(case: Case, folder: Path) -> dict[str, Any]:
+    """Trains without and with the plan, and goes on from both checkpoints."""
+    one, placed = (train(case, folder / name, plan, 5) for name, plan in (("one", ONE_DEVICE), ("placed", case.plan)))
+    different = {"trained": _different(folder / "one", folder / "placed")}
+    if case.resumed:
+        shutil.copytree(folder / "one", folder / "plan last")
+        for name, plan in (("one", ONE_DEVICE), ("placed", ONE_DEVICE), ("plan last", case.plan)):
+            train(case, folder / name, plan, 3)
+        different |= {name: _different(folder / "one", folder / name) for name in ("plan last", "placed")}
+    estimated = estimate(case, folder / "planned")
+    return {"losses": [one.losses, placed.losses], "where": placed.where, "different": different, "estimated": estimated}
+
+
+def estimate(case: Case, folder: Path) -> Any:
+    """Returns what ``estimator-bridge plan`` prints as JSON."""
+    engine_of_plan = PlanningEngine(placement=case.plan, **case.options)
+    try:
+        methods(engine_of_plan)["train"](case.make(folder), case.input_fn, steps=1)
+    except EndOfPlanning as end:
+        assert not folder.exists(), "something was written"
+        return end.found.as_dict()
+    raise AssertionError("the plan was not estimated")
+
+
+def _different(folder: Path, other: Path) -> list[str]:
+    """Returns the names of the values that differ in two checkpoints, in their numbers or in being there."""
+    one, two = saved(folder), saved(other)
+    shared = one.keys() & two.keys()
+    return sorted((one.keys() ^ two.keys()) | {name for name in shared if not np.array_equal(one[name], two[name])})
+
+
+def surface_models() -> dict[str, ModelFn]:
+    """Returns the models that cover what scripts write."""
+    from tests.modern.surface import building, flow, optimizing
+
+    return building.MODELS | flow.MODELS | optimizing.MODELS
+
+
+def main() -> None:
+    """Prints the results of the named cases as JSON."""
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    cases = CASES
+    if sys.argv[1:] == ["surface"]:
+        randomness.equalise()
+        cases = {name: Case(functools.partial(estimator, model)) for name, model in surface_models().items()}
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = [name for name in cases if name in sys.argv[1:]] or list(cases)
+        results = {name: compare(cases[name], Path(folder) / str(number)) for number, name in enumerate(chosen)}
+    sys.stdout.write(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

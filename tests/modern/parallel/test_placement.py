@@ -1,0 +1,213 @@
+"""Placement on a mesh: the same training bit by bit, variables and operations where the plan says, and estimates that are true."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.engine import ModernEngine
+from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.graph.fragments import Fragment
+from estimator_bridge.modern.graph.model_graph import ModelGraph, operation
+from estimator_bridge.modern.graph.stages import Plan, plan
+from estimator_bridge.modern.parallel.assignment import assign
+from estimator_bridge.modern.parallel.estimates import Crossing, estimate
+from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.placement import placed_operations
+from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
+from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
+from tests.running import python_output
+
+CPUS = Mesh(("/device:CPU:0", "/device:CPU:1"))
+GPUS = Mesh(("/device:GPU:0", "/device:GPU:1"))
+QUICK = ("mlp", "recommender")
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, Any]:
+    """Results of ``placed_trainings`` for a few models."""
+    return trained_by(*QUICK)
+
+
+def trained_by(*names: str) -> dict[str, Any]:
+    """Returns the results of trainings, which need a process of their own for their devices."""
+    import sys
+
+    found: dict[str, Any] = json.loads(python_output(sys.executable, Path(__file__).with_name("placed_trainings.py"), *names))
+    return found
+
+
+def check_equal(result: dict[str, Any]) -> None:
+    """Asserts that the plan changed no bit of a training, and that its bytes are those that were estimated."""
+    one, placed = result["losses"]
+    assert one == placed
+    assert not any(result["different"].values()), result["different"]
+    measured: Counter[str] = Counter()
+    for device, size in result["where"].values():
+        measured[device] += size
+    for row in result["estimated"]["devices"]:
+        total = row["variable_bytes"] + row["slot_bytes"]
+        assert total == pytest.approx(measured[row["device"].removeprefix("/device:")], rel=0.01)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_placed_training_is_bit_identical(trained: dict[str, Any], name: str) -> None:
+    """Losses and checkpoints, also after going on with and without the plan from either's checkpoint."""
+    check_equal(trained[name])
+
+
+@pytest.mark.parametrize("name", ["mlp", "recommender"])
+def test_no_device_has_more_than_60_percent_of_the_bytes(trained: dict[str, Any], name: str) -> None:
+    """Variables and slots as they are in the training."""
+    held: Counter[str] = Counter()
+    for device, size in trained[name]["where"].values():
+        held[device] += size
+    assert sorted(held) == ["CPU:0", "CPU:1"]
+    assert max(held.values()) <= 0.6 * held.total()
+
+
+def test_slots_live_beside_their_variables(trained: dict[str, Any]) -> None:
+    """In the training, not only in the plan."""
+    where = trained["mlp"]["where"]
+    slots = [name for name in where if name.endswith("/Momentum")]
+    assert len(slots) == 18
+    assert all(where[name][0] == where[name.removesuffix("/Momentum")][0] for name in slots)
+
+
+@pytest.mark.slow
+def test_other_models_are_bit_identical() -> None:
+    """Rules, other optimizers, the script's devices, tables of a canned Estimator, and micro-batches."""
+    results = trained_by(*(name for name in CASES if name not in QUICK))
+    for result in results.values():
+        check_equal(result)
+    assert {device for device, _ in results["script"]["where"].values()} == {"CPU:0", "CPU:1"}
+
+
+def step_of(model_fn: ModelFn, folder: Path, input_fn: Any = regression_input) -> tuple[ModelGraph, Plan]:
+    """Returns a training graph and its step."""
+    model = model_graph.build(estimator(model_fn, folder), input_fn, model_graph.TRAIN, None)
+    return model, plan(operation(model.spec.train_op), model.spec.loss, model.updates, (), model.references)
+
+
+def devices_of(model_fn: ModelFn, folder: Path, placement: PlacementPlan, mesh: Mesh = CPUS) -> dict[str, str]:
+    """Returns the last digit of the device of each variable and operation, or "H" for the host beside GPUs."""
+    model, step = step_of(model_fn, folder)
+    found = placed_operations(placement, mesh, assign(placement, mesh, model, step), step)
+    return {name: "H" if mesh is GPUS and "CPU" in device else device[-1] for name, device in found.items()}
+
+
+def test_operations_follow_their_weights_and_gradients_their_operations(tmp_path: Path) -> None:
+    """Forward, backward, and the clipping of each gradient; TensorFlow keeps the forward operation in ``_original_op``."""
+    found = devices_of(mlp, tmp_path, PlacementPlan(2, (PlaceRule("layer_[0-3]/.*", 0), PlaceRule(".*", 1))))
+    forward = [found[f"layer_{number}/MatMul"] for number in range(8)]
+    by_weight = [found[f"gradients/layer_{number}/MatMul_grad/MatMul_1"] for number in range(8)]
+    relu = [found[f"gradients/layer_{number}/Relu_grad/ReluGrad"] for number in range(8)]
+    assert forward == by_weight == relu == ["0"] * 4 + ["1"] * 4
+    clipped = [found[f"clip_by_global_norm/clip_by_global_norm/_{number}"] for number in (0, 15)]
+    assert clipped == ["0", "1"]
+
+
+def test_the_first_matching_rule_decides_and_the_rest_is_balanced(tmp_path: Path) -> None:
+    """Tables of 1,600 bytes and as much of slots for each part; the dense layers fill up the other device."""
+    rules = (PlaceRule("table_1/part_0", 0), PlaceRule("table_[01]/.*", 1))
+    model, step = step_of(recommender, tmp_path)
+    found = assign(PlacementPlan(2, rules), CPUS, model, step)
+    assert found.devices["table_1/part_0"] == found.devices["table_1/part_0/Adagrad"] == CPUS.names[0]
+    assert found.devices["table_1/part_1"] == found.devices["table_0/part_0/Adagrad"] == CPUS.names[1]
+    assert found.devices["deep/kernel"] == CPUS.names[0]
+    assert found.reasons["table_1/part_0"] == "table_1/part_0"
+    assert found.reasons["deep/kernel"] == "balance"
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([PlaceRule("layer", 0)], "'layer' matches no variable.\n"),
+        ([PlaceRule("layer_0/kernel/Momentum", 0)], "matches no variable.\n"),
+        ([PlaceRule("layer_.*", 0), PlaceRule("layer_1/.*", 1)], "that the patterns before it leave: 'layer_.*' is first"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path, rules: list[PlaceRule], message: str) -> None:
+    """A name that was changed must not leave its variables elsewhere silently."""
+    model, step = step_of(mlp, tmp_path)
+    with pytest.raises(BridgeError) as refused:
+        assign(PlacementPlan(2, tuple(rules)), CPUS, model, step)
+    assert message in str(refused.value)
+    assert "e.g. layer_" in str(refused.value)
+
+
+def test_the_scripts_devices_count_where_the_plan_says_so(tmp_path: Path) -> None:
+    """``/gpu:1`` is the second device of any mesh, and ``/cpu:0`` the host."""
+    found = devices_of(scoped, tmp_path, PlacementPlan(2, (), True))
+    assert (found["second/kernel"], found["second/MatMul"], found["second/Relu"], found["first/kernel"]) == ("1", "1", "1", "0")
+    on_gpus = devices_of(scoped, tmp_path, PlacementPlan(2, (), True), GPUS)
+    assert (on_gpus["second/kernel"], on_gpus["first/kernel"], on_gpus["first/MatMul"]) == ("1", "H", "H")
+    elsewhere = devices_of(scoped, tmp_path, PlacementPlan(2, (PlaceRule(".*", 0),), False))
+    assert (elsewhere["second/kernel"], elsewhere["second/MatMul"]) == ("0", "0")
+
+
+def test_a_script_device_outside_of_the_mesh_is_refused(tmp_path: Path) -> None:
+    """With the script's line."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        with tf.device("/gpu:5"):
+            weight = v1.get_variable("weight", [3, 1])
+        loss = v1.losses.mean_squared_error(labels, features["x"] @ weight)
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    model, step = step_of(model_fn, tmp_path)
+    with pytest.raises(NotSupportedError, match="does not have") as refused:
+        assign(PlacementPlan(2, (), True), CPUS, model, step)
+    assert "model=6" in str(refused.value)
+    assert str(refused.value.asked_by).startswith(__file__)
+
+
+def test_counters_and_powers_stay_where_tensorflow_puts_them(tmp_path: Path) -> None:
+    """GPUs have no kernels for some of them."""
+    model, step = step_of(summed, tmp_path)
+    placed = assign(PlacementPlan(2), GPUS, model, step).devices
+    assert not {"global_step", "beta1_power", "beta2_power"} & placed.keys()
+    assert placed["embedding/Adam"] == placed["embedding/Adam_1"] == placed["embedding"]
+
+
+def test_a_fragment_keeps_its_devices_and_no_colocation() -> None:
+    """TensorFlow refuses a colocation that contradicts a device."""
+    with tf.Graph().as_default():
+        one = tf.add(v1.placeholder(tf.float32), 1.0, name="one")
+        with v1.colocate_with(one):
+            two = tf.multiply(one, 2.0, name="two")
+        fragment = Fragment.cut({one.op, two.op}, [two])
+    nodes = {node.name: node for node in fragment.placed({"two": "/device:CPU:1"}).graph_def.node}
+    assert (nodes["two"].device, nodes["one"].device) == ("/device:CPU:1", "")
+    assert "_class" not in nodes["two"].attr
+    assert all(not node.device for node in fragment.graph_def.node)
+
+
+def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
+    """3 x 8 and 8 x 1 weights with biases and momentum; the hidden layer crosses forward and its gradient back, and labels cross."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = v1.losses.mean_squared_error(labels, dense(dense(features["x"], 8, "a"), 1, "b"))
+        return spec(mode, loss, v1.train.MomentumOptimizer(0.1, 0.9).minimize(loss, v1.train.get_global_step()))
+
+    model, step = step_of(model_fn, tmp_path)
+    placement = PlacementPlan(2, (PlaceRule("a/.*", 0), PlaceRule("b/.*", 1)))
+    assignment = assign(placement, CPUS, model, step)
+    found = estimate(model, step, CPUS, assignment, placed_operations(placement, CPUS, assignment, step), 1)
+    assert found.held() == {CPUS.names[0]: (4 * 32 + 8, 4 * 32), CPUS.names[1]: (4 * 9, 4 * 9)}  # 8: global_step
+    first, second = CPUS.names
+    assert list(found.crossings) == [Crossing(first, second, 2, 0, 4 * (8 + 1), 0), Crossing(second, first, 1, 0, 4 * 8, 0)]
+
+
+@pytest.mark.parametrize("options", [{"replicas": 2}, {"jit_compile": True}, {"mixed_precision": True}])
+def test_what_cannot_be_combined_with_a_mesh_is_refused(options: dict[str, Any]) -> None:
+    """Before any device is made."""
+    with pytest.raises(NotSupportedError, match="cannot be combined"):
+        ModernEngine(placement=PlacementPlan(2), **options)

@@ -1,0 +1,132 @@
+"""Plans: what a plan.toml and --mesh say, and refusals of all that is no plan or does not work yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.parallel.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule, of_mesh, read_plan
+
+WHOLE = """
+[mesh]
+data = 1
+model = 2
+pipeline = 1
+[batch]
+micro = 4
+statistics = "micro"
+[[place]]
+match = "embeddings/.*"
+device = "host"
+[[place]]
+match = "logits/.*"
+device = 1
+[script]
+devices = true
+[optimizer]
+state = "replicated"
+gradients = "float32"
+"""
+
+
+def read(folder: Path, text: str) -> ParallelPlan:
+    """Reads a plan.toml with the given text."""
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return read_plan(path)
+
+
+def test_a_plan_is_read(tmp_path: Path) -> None:
+    """Every key that works."""
+    rules = (PlaceRule("embeddings/.*", HOST), PlaceRule("logits/.*", 1))
+    assert read(tmp_path, WHOLE) == ParallelPlan(PlacementPlan(2, rules, True), 4, True)
+
+
+def test_an_empty_plan_changes_nothing(tmp_path: Path) -> None:
+    """One device, whole batches."""
+    assert read(tmp_path, "") == ParallelPlan() == of_mesh("model=1")
+
+
+def test_a_mesh_is_short_for_a_plan(tmp_path: Path) -> None:
+    """Spaces do not matter."""
+    assert of_mesh("data=1, model=3") == read(tmp_path, "[mesh]\nmodel = 3") == ParallelPlan(PlacementPlan(3))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model", "each axis once"),
+        ("", "each axis once"),
+        ("model=2,model=2", "each axis once"),
+        ("modle=2", "Did you mean 'model'"),
+        ("model=0", "a whole number of 1 or more"),
+        ("model=-1", "a whole number of 1 or more"),
+        ("model=two", "a whole number of 1 or more"),
+        ("model=2.5", "a whole number of 1 or more"),
+    ],
+)
+def test_what_is_no_mesh_is_refused(text: str, message: str) -> None:
+    """The message names what was expected."""
+    with pytest.raises(BridgeError, match=message):
+        of_mesh(text)
+
+
+@pytest.mark.parametrize("text", ["pipeline=2", "data=2,model=2"])
+def test_axes_that_do_not_work_yet_are_refused(text: str) -> None:
+    """They are part of the form, and a plan with them is never carried out in part."""
+    with pytest.raises(NotSupportedError, match="does not work yet"):
+        of_mesh(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[mesh", "not TOML"),
+        ("[meshes]\nmodel = 2", "no table 'meshes'"),
+        ("[mesh]\nmodels = 2", "Did you mean 'model'"),
+        ("[mesh]\nmodel = true", "a whole number"),
+        ("mesh = 2", r"not written as \[mesh\]"),
+        ("[place]\nmatch = 'a'", r"not written as \[\[place\]\]"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'", "has no device"),
+        ("[mesh]\nmodel = 2\n[[place]]\ndevice = 0", "has no match"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = '('\ndevice = 0", "a regular expression"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\ndevice = 2", 'expected: 0 to 1, or "host"'),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\ndevice = -1", "the number of a device"),
+        ("[[place]]\nmatch = 'a'\ndevice = 0", "the mesh has one"),
+        ("[script]\ndevices = true", "the mesh has one"),
+        ("[batch]\nmicro = 0", "a whole number of 1 or more"),
+        ("[batch]\nstatistics = 'all'", '"batch" or "micro"'),
+    ],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The file is named, and what was expected."""
+    with pytest.raises(BridgeError, match=message) as refused:
+        read(tmp_path, text)
+    assert "plan.toml" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[batch]\nshares = [3, 1]",
+        "[pipeline]\nstages = 2",
+        "[pipeline]\nat = ['layer_2']",
+        "[optimizer]\nstate = 'sharded'",
+        "[optimizer]\ngradients = 'float16'",
+        "[elastic]\nworkers = [1, 4]",
+        "[[place]]\nmatch = 'a'\nshards = 2",
+        "[[place]]\nmatch = 'a'\nlayout = ['model']",
+    ],
+)
+def test_keys_that_do_not_work_yet_are_refused(tmp_path: Path, text: str) -> None:
+    """A key of the form without effect would be a silent mistake."""
+    with pytest.raises(NotSupportedError, match="does not work yet"):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """The message names it."""
+    with pytest.raises(BridgeError, match=r"missing\.toml"):
+        read_plan(tmp_path / "missing.toml")
