@@ -17,12 +17,15 @@ _EPILOG = """examples:
   estimator-bridge check --path modern train.py
   estimator-bridge check --path modern --micro train.py
   estimator-bridge check --py2 trainer/
+  estimator-bridge check train.ipynb
   estimator-bridge check --format json . > report.json
 
 A file is judged as a script, with the modules of its own that it imports; in a folder, each file is judged by itself.
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
 
-exit code: 0 nothing needs a human: run is expected to run it, 1 a human must change something, 2 a path does not exist or a file is not Python, e.g. a notebook.
+A notebook is judged as a script of its code cells. Its places have the number of a cell, as Jupyter counts after "Restart & Run All".
+
+exit code: 0 nothing needs a human: run is expected to run it, 1 a human must change something, 2 a path does not exist or a file is not Python.
 """
 
 
@@ -38,7 +41,7 @@ def add_parser(verbs: Any) -> None:
     add_options(parser, "--path")
     parser.add_argument("--micro", action="store_true", help="modern path: also name what run --micro refuses, e.g. batch norm")
     add_format(parser, "text: findings and a table; json: one object (default: %(default)s)")
-    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
+    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file or a notebook, or a folder with them")
     paths.complete = FILE
     parser.set_defaults(execute=execute)
 

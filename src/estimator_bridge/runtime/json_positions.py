@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.errors import BridgeError
@@ -64,8 +64,35 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
         >>> read_object('{"task": {"index": 0}}', "job.json").where(("task", "index"))
         'job.json, line 1, column 11'
     """
+    value = read_json(text, source, expected, _no_number)
+    _refuse_half_characters(text, value, source)
+    if not isinstance(value, dict):
+        raise BridgeError(
+            f"{source}, line 1, column 1: this is not a JSON object.",
+            expected=expected,
+            received=f"JSON of the type {type(value).__name__}",
+        )
+    return Document(value, _places(text, source), source)
+
+
+def read_json(text: str, source: str, expected: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Reads JSON without positions, which cost much in a large file.
+
+    Args:
+        text: Text of the file.
+        source: Name of the file for errors.
+        expected: Description of the content for errors.
+        parse_constant: Function of ``NaN`` and infinities, which are no JSON; None to take them as Python does.
+
+    Raises:
+        BridgeError: The JSON is broken; the error gives line and column.
+
+    Example:
+        >>> read_json("[1, 2]", "numbers.json", "a list")
+        [1, 2]
+    """
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=parse_constant)
     except json.JSONDecodeError as error:
         lines = text.splitlines() or [""]
         raise BridgeError(
@@ -81,14 +108,6 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
             received=error,
             fix="Use finite numbers of at most 4,300 digits, and fewer levels of nesting.",
         ) from None
-    _refuse_half_characters(text, value, source)
-    if not isinstance(value, dict):
-        raise BridgeError(
-            f"{source}, line 1, column 1: this is not a JSON object.",
-            expected=expected,
-            received=f"JSON of the type {type(value).__name__}",
-        )
-    return Document(value, _places(text, source), source)
 
 
 def _no_number(word: str) -> None:
