@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.notebooks.cells import CellPlaces, is_notebook
+from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, CellPlaces, is_notebook
 from estimator_bridge.compat.source.reading import Source, read_source
 from estimator_bridge.compat.source.rules.division import judge_division
 from estimator_bridge.compat.source.rules.idioms import judge_idioms
@@ -36,7 +36,7 @@ class FileReport:
     lines: int
     findings: tuple[SourceFinding, ...]
     unreadable: bool = False
-    cells: CellPlaces = CellPlaces()
+    cells: CellPlaces = NO_CELLS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Judge:
             source = read_source(content, path)
         except SyntaxError as error:
             place = error.lineno or 1, max(error.offset or 1, 1)
-            file = error.filename if is_notebook(Path(path)) else path  # that of a cell
+            file = error.filename or path if is_notebook(Path(path)) else path  # that of a cell
             return _unreadable(file, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
         except BridgeError as error:
             return _unreadable(path, lines, (1, 1), "notebook", " ".join(str(error).split()))

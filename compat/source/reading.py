@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.names import Names
-from estimator_bridge.compat.source.notebooks.cells import Cell, CellPlaces, in_cell, is_notebook, read_cells
+from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, Cell, CellPlaces, in_cell, is_notebook, read_cells
 from estimator_bridge.compat.source.notebooks.ipython_lines import IPythonLine
 from estimator_bridge.compat.source.python2.mending import Idiom, decoded, mend
 from estimator_bridge.runtime.user_code import cell_file
@@ -35,7 +35,7 @@ class Source:
     tree: ast.Module
     idioms: tuple[Idiom, ...] = ()
     error: SyntaxError | None = None
-    cells: CellPlaces = CellPlaces()
+    cells: CellPlaces = NO_CELLS
     ipython_lines: tuple[IPythonLine, ...] = ()
 
     def place(self, line: int) -> str:

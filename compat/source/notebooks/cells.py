@@ -103,6 +103,10 @@ class CellPlaces:
         return f"{cell_file(path, number) if number else path}:{line}"
 
 
+NO_CELLS = CellPlaces()
+"""The places of a file that is no notebook."""
+
+
 def read_cells(content: bytes, path: str) -> list[Cell]:
     r"""Reads the code cells of a notebook; runs nothing.
 
@@ -202,11 +206,12 @@ def _languages(metadata: Any) -> Iterator[str]:
 def _code(cell: Any, place: int, path: str) -> str:
     """Returns the text of a code cell; empty for other cells."""
     kind = cell.get("cell_type") if isinstance(cell, dict) else None
-    if kind in {"markdown", "raw", "heading"}:
+    if isinstance(kind, str) and kind in {"markdown", "raw", "heading"}:
         return ""
     source = cell.get("source") if isinstance(cell, dict) else None
-    lines = source if isinstance(source, list) else [source]
-    if kind != "code" or not all(isinstance(line, str) for line in lines):
+    given = source if isinstance(source, list) else [source]
+    lines = [line for line in given if isinstance(line, str)]
+    if kind != "code" or len(lines) < len(given):
         raise BridgeError(
             f"{path}: this notebook has a broken cell.",
             expected='cells with "cell_type" and "source"',

@@ -11,20 +11,18 @@ import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_LEFT_OUT = frozenset(
+_LEFT_OUT = (
     "autoreload colors conda config load_ext lsmagic magic mamba matplotlib pdef pdoc pfile pinfo pinfo2 pip pprint precision psource pwd "
-    "quickref reload_ext tensorboard unload_ext uv watermark who who_ls whos xmode".split()
+    "quickref reload_ext tensorboard unload_ext uv watermark who who_ls whos xmode"
 )
 """Magics that install, show or measure something, or only change how IPython itself behaves."""
 _STATEMENT = "time"
 """Magic whose argument is Python to be run."""
 _CELL_RUNS = frozenset({"capture", "time"})
 """Magics of a whole cell whose other lines are Python to be run."""
-_CELL_SHOWN = frozenset("HTML SVG html javascript js latex markdown svg".split())
+_CELL_SHOWN = "HTML SVG html javascript js latex markdown svg"
 """Magics of a whole cell that is only shown."""
-_COMMANDS = frozenset(
-    "apt apt-get cat conda date df du echo free head hostname ls lscpu mamba nproc nvcc nvidia-smi pip pip3 pwd tail tree uname uv wc which".split()
-)
+_COMMANDS = "apt apt-get cat conda date df du echo free head hostname ls lscpu mamba nproc nvcc nvidia-smi pip pip3 pwd tail tree uname uv wc which"
 """Commands of a shell that print or install something."""
 _PIP_OF_PYTHON = re.compile(r"python[\d.]*\s+(-m\s+pip\b|--?version\b|-V\b)")
 _SHELL_EFFECTS = re.compile(r"[>|;&`]|\$\(")
@@ -102,7 +100,7 @@ def _judge_cell(line: str) -> tuple[str, bool, str]:
     words = line[2:].split()
     name = words[0] if words else ""
     symbol = f"%%{name}"
-    if name in _CELL_RUNS or name in _CELL_SHOWN:
+    if name in _CELL_RUNS or name in _CELL_SHOWN.split():
         return symbol, name in _CELL_RUNS, ""
     return symbol, False, _ADVICE.get(symbol, _OTHER_ADVICE)
 
@@ -153,10 +151,10 @@ def _judge_line(command: str, is_assigned: bool) -> tuple[str, str, str]:
     if not is_assigned and command[0] == "%":
         if name == _STATEMENT:
             return symbol, command[1:].strip()[len(name) :].strip(), ""
-        if name in _LEFT_OUT or (name == "tensorflow_version" and words[1:] == ["1.x"]):
+        if name in _LEFT_OUT.split() or (name == "tensorflow_version" and words[1:] == ["1.x"]):
             return symbol, "", ""
     if not is_assigned and command[0] == "!" and not _SHELL_EFFECTS.search(command):
-        is_harmless = name in _COMMANDS or _PIP_OF_PYTHON.match(command.lstrip("! "))
+        is_harmless = name in _COMMANDS.split() or _PIP_OF_PYTHON.match(command.lstrip("! "))
         if is_harmless or not name:
             return symbol, "", ""
     return symbol, "", _ADVICE.get(symbol, _OTHER_ADVICE)
