@@ -94,7 +94,8 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
 
 
 def test_version() -> None:
-    assert run_main("--version") == (0, f"estimator-bridge {__version__}\n", "")
+    for word in ("--version", "version"):
+        assert run_main(word) == (0, f"estimator-bridge {__version__}\n", "")
 
 
 def test_no_command_prints_help_on_stderr() -> None:
@@ -114,6 +115,10 @@ def test_as_a_module(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["rnu", "train.py"], "; did you mean run?\n"),
+        (["convert", "confg", "env"], "; did you mean config?\n"),
+        (["verson"], "invalid choice: 'verson'"),
+        (["run", "--path", "moden", "train.py"], "; did you mean modern?\n"),
         (["--print-completion", "fish"], "invalid choice: 'fish'"),
         (["run"], "run: error: the following arguments are required: SCRIPT\n"),
         (["compare"], "compare: error: the following arguments are required: SCRIPT\n"),

@@ -29,9 +29,15 @@ def add_script(parser: argparse.ArgumentParser) -> None:
     args.complete = FILE  # type: ignore[attr-defined]
 
 
-def add_format(parser: argparse._ActionsContainer, explanation: str) -> None:
-    """Adds --format, which selects output for readers or for programs."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help=explanation)
+def add_format(parser: argparse._ActionsContainer, explanation: str, *others: str) -> None:
+    """Adds --format, which selects output for readers or for programs.
+
+    Args:
+        parser: Parser of the command.
+        explanation: Help of the option.
+        others: Formats beside text and json.
+    """
+    parser.add_argument("--format", choices=("text", "json", *others), default="text", help=explanation)
 
 
 def number(kind: Callable[[str], float], expected: str, least: float = 0, most: float = float("inf")) -> Callable[[str], Any]:

@@ -1,4 +1,4 @@
-"""The output of ``check``: lines and a table for readers, JSON for programs."""
+"""The output of ``check`` as lines and a table for readers, and as data for programs."""
 
 import dataclasses
 from collections import Counter
