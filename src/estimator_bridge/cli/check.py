@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options
 from estimator_bridge.errors import BridgeError
 
@@ -82,9 +83,7 @@ def _print(reports: Sequence[FileReport], version: str, form: str) -> None:
     from estimator_bridge.compat.source.reports import sarif, text
 
     if form == "text":
-        from rich.console import Console
-
-        text.print_reports(reports, version, Console())
+        text.print_reports(reports, version, make_console())
     elif form == "github":
         sys.stdout.writelines(f"{line}\n" for line in sarif.annotations(reports))
     else:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
@@ -438,10 +439,8 @@ def _print(result: ParityResult, arguments: argparse.Namespace) -> None:
 
         sys.stdout.write(render_json(result))
         return
-    from rich.console import Console
-
     from estimator_bridge.parity.report.terminal import print_report
 
-    console = Console(emoji=False)  # a line number between colons is not an emoji
+    console = make_console()
     print_report(result, console)
     console.print(f"Report: {arguments.out / 'report.html'}", soft_wrap=True, highlight=False)

@@ -15,6 +15,10 @@ Path = tuple[str | int, ...]
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
+class _NoNumberError(Exception):
+    """A word that Python's reader takes for a number and JSON does not have: NaN or an infinity."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Document:
     """JSON object with positions.
@@ -101,17 +105,27 @@ def read_json(text: str, source: str, expected: str, parse_constant: Callable[[s
             received=f"{error.msg}, in: {lines[min(error.lineno, len(lines)) - 1].strip() or 'an empty line'}",
             fix="Correct that line; a comma after the last element and single quotes are not valid.",
         ) from None
+    except _NoNumberError as error:
+        word = error.args[0]
+        at = next((match.start() for match in _TOKEN.finditer(text) if match.group() == word), 0)
+        line, column = _line_column(text, at)
+        raise BridgeError(
+            f"{source}, line {line}, column {column}: {word} is not a number in JSON.",
+            expected=expected,
+            received=word,
+            fix="Write a finite number, or leave the field out.",
+        ) from None
     except (ValueError, RecursionError) as error:
         raise BridgeError(
             f"{source}: this JSON cannot be read.",
             expected=expected,
             received=error,
-            fix="Use finite numbers of at most 4,300 digits, and fewer levels of nesting.",
+            fix="Use numbers of at most 4,300 digits, and fewer levels of nesting.",
         ) from None
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not a number in JSON")
+    raise _NoNumberError(word)
 
 
 def _refuse_half_characters(text: str, value: Any, source: str) -> None:

@@ -154,6 +154,8 @@ def _start(script: Script) -> dict[str, Any]:
     """
     script.check()
     sources = script_sources(script.target, script.is_module)
+    if not sources and not script.is_module and Path(script.target).is_file():
+        compile_script(script.target, script.python2)  # raises Python's error before TensorFlow loads
     warn_about_sources(sources, script.python2)
     with contextlib.nullcontext() if script.verbose else quiet_start_up():
         install()
