@@ -15,7 +15,7 @@ from estimator_bridge.errors import BridgeError
 if TYPE_CHECKING:
     from rich.table import Table
 
-_LONGEST_VALUE = 1000
+_LONGEST_VALUE = 200
 COLOURS: Mapping[Fidelity, str] = {
     Fidelity.EXACT: "green",
     Fidelity.APPROXIMATE: "yellow",

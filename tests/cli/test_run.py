@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.script import run as runner
+from tests.notebooks import notebook
 from tests.running import estimator_bridge_command, write
 
 PATHS = ("legacy", "modern")
@@ -236,3 +237,20 @@ def test_an_error_in_a_notebook_names_cell_and_line(tmp_path: Path) -> None:
         '    raise ValueError("in the second cell")',
         "ValueError: in the second cell",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("train.py", b"x = 1\ndef (:\n", ("train.py", 2)),
+        ("train.ipynb", notebook("x = 1", "y = 2\n\ndef (:"), ("train.ipynb:cell 2", 3)),
+    ],
+)
+def test_a_syntax_error_is_told_before_tensorflow_loads(
+    name: str, content: bytes, place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(runner, "install", lambda: pytest.fail("TensorFlow is loaded"))
+    with pytest.raises(SyntaxError) as caught:
+        runner.run_legacy(runner.Script(str(tmp_path / name)))
+    assert (caught.value.filename, caught.value.lineno) == (str(tmp_path / place[0]), place[1])

@@ -15,7 +15,7 @@ from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 
 @pytest.fixture
 def model_dir(tmp_path: Path) -> Path:
-    """Returns a folder with checkpoints of three steps and a ``checkpoint`` file."""
+    """Returns a folder with checkpoints of three steps and no ``checkpoint`` file."""
     for step in (0, 50, 200):
         write_tensors(tmp_path / f"model.ckpt-{step}", {"global_step": step})
     return tmp_path
@@ -50,7 +50,6 @@ STATES: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("name", STATES)
 def test_the_checkpoints_of_a_folder_are_named_where_its_state_file_is_no_help(name: str, model_dir: Path) -> None:
     make, reason = STATES[name]
-    (model_dir / "checkpoint").unlink()
     make(model_dir / "checkpoint")
     message = refusal(model_dir)
     assert reason in message
@@ -59,7 +58,7 @@ def test_the_checkpoints_of_a_folder_are_named_where_its_state_file_is_no_help(n
 
 
 def test_a_state_file_is_read_with_a_bound(model_dir: Path) -> None:
-    with (model_dir / "checkpoint").open("r+b") as file:
+    with (model_dir / "checkpoint").open("wb") as file:
         file.truncate(8 * 1024**3)  # takes no space on disk
     assert "is larger than 16,777,216 bytes" in refusal(model_dir)
 
@@ -78,7 +77,7 @@ def test_an_index_that_is_no_file_is_named(name: str, model_dir: Path) -> None:
     index = model_dir / "model.ckpt-200.index"
     index.unlink()
     make(index)
-    for path in (index, model_dir / "model.ckpt-200"):
+    for path in [model_dir / "model.ckpt-200"] if name == "a folder" else [index, model_dir / "model.ckpt-200"]:
         message = refusal(path)
         assert f"model.ckpt-200.index{': ' if 'levels' in reason else ' '}{reason}" in message
         assert str(model_dir / "model.ckpt-50") in message
