@@ -36,7 +36,7 @@ def as_sarif(reports: Sequence[FileReport]) -> dict[str, Any]:
     }
 
 
-def annotations(reports: Sequence[FileReport]) -> Iterator[str]:
+def github_annotations(reports: Sequence[FileReport]) -> Iterator[str]:
     r"""Yields a command of GitHub Actions for each finding that does not simply run.
 
     Args:
@@ -44,7 +44,7 @@ def annotations(reports: Sequence[FileReport]) -> Iterator[str]:
 
     Example:
         >>> finding = SourceFinding(2, 1, "tf.gone", Kind.TENSORFLOW, Verdict.HUMAN, "No such name.")
-        >>> list(annotations([FileReport("a.py", 2, (finding,))]))
+        >>> list(github_annotations([FileReport("a.py", 2, (finding,))]))
         ['::error file=a.py,line=2,col=1,title=tf.gone::No such name.']
     """
     for report, finding in _shown(reports):

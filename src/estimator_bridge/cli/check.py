@@ -85,7 +85,7 @@ def _print(reports: Sequence[FileReport], version: str, form: str) -> None:
     if form == "text":
         text.print_reports(reports, version, make_console())
     elif form == "github":
-        sys.stdout.writelines(f"{line}\n" for line in sarif.annotations(reports))
+        sys.stdout.writelines(f"{line}\n" for line in sarif.github_annotations(reports))
     else:
         values = sarif.as_sarif(reports) if form == "sarif" else text.as_data(reports, version)
         sys.stdout.write(json.dumps(values, indent=1) + "\n")

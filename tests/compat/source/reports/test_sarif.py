@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from estimator_bridge.compat.source.checking import FileReport
-from estimator_bridge.compat.source.reports.sarif import annotations, as_sarif
+from estimator_bridge.compat.source.reports.sarif import as_sarif, github_annotations
 from tests.compat.source.reading import judge
 from tests.notebooks import notebook
 
@@ -38,9 +38,9 @@ def test_sarif_has_what_code_scanning_reads() -> None:
 
 
 def test_annotations_escape_what_github_reads_as_its_own() -> None:
-    lines = list(annotations(reports()))
+    lines = list(github_annotations(reports()))
     assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::error"]
     assert lines[1].startswith("::error file=my code/train.py,line=4,col=1,title=tf.train.Nothing::")
-    escaped = next(annotations([judge().content(notebook("%cd data"), "a,b.ipynb")]))
+    escaped = next(github_annotations([judge().content(notebook("%cd data"), "a,b.ipynb")]))
     assert escaped.startswith("::error file=a%2Cb.ipynb,line=1,col=1,title=%25cd::Line 1 of cell 1: ")
     assert all("\n" not in line for line in lines)
