@@ -89,6 +89,17 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise NamingError("This is not a regular expression of Python.", received=f"{pattern}: {error}") from None
 
 
+def kind_of_name(target: Path) -> TargetKind:
+    """Returns the kind of target that a name ends like.
+
+    Example:
+        >>> kind_of_name(Path("model.keras")), kind_of_name(Path("m.weights.h5")), kind_of_name(Path("model.ckpt-7"))
+        ('keras', 'keras-weights', 'bilingual')
+    """
+    kinds: dict[str, TargetKind] = {".weights.h5": "keras-weights", ".keras": "keras"}
+    return next((kind for ending, kind in kinds.items() if target.name.endswith(ending)), "bilingual")
+
+
 def check_target(target: Path, to: TargetKind) -> None:
     """Checks a target's name, from which Keras takes the format.
 
@@ -109,6 +120,13 @@ def check_target(target: Path, to: TargetKind) -> None:
             "The target's name does not fit its kind.",
             expected=f"a file whose name ends in {ending}",
             received=str(target),
+        )
+    if not ending and target.name.endswith((".keras", ".h5", ".hdf5")):
+        raise TargetError(
+            f"The target's name is that of a file of Keras, and its kind is {to}.",
+            expected="the prefix of a checkpoint, e.g. model.ckpt-7",
+            received=str(target),
+            fix="Choose another name, or another kind: keras for .keras, keras-weights for .weights.h5.",
         )
 
 

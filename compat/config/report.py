@@ -15,6 +15,7 @@ from estimator_bridge.errors import BridgeError
 if TYPE_CHECKING:
     from rich.table import Table
 
+_LONGEST_VALUE = 200
 COLOURS: Mapping[Fidelity, str] = {
     Fidelity.EXACT: "green",
     Fidelity.APPROXIMATE: "yellow",
@@ -82,19 +83,20 @@ def matches(row: Row, pattern: str) -> bool:
     return pattern in names or any(fnmatch.fnmatchcase(name, pattern) for name in names)  # hooks[0] is a name, and a pattern
 
 
-def report_table(report: Report, allow: Sequence[str] = ()) -> Table:
+def report_table(report: Report, allow: Sequence[str] = (), *, expand: bool = True) -> Table:
     """Returns the report as a table for rich, with a row for each field, coloured by fidelity.
 
     Args:
         report: Report of a conversion.
         allow: Names that ``--allow`` accepts; their rows say so.
+        expand: True for a table as wide as the console.
     """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=summary(report), title_justify="left", title_style="bold", show_lines=True, expand=True)
+    table = Table(title=summary(report), title_justify="left", title_style="bold", show_lines=True, expand=expand)
     for heading, width in (("field, value", 2), ("fidelity", None), ("becomes, and why", 3)):
-        table.add_column(heading, overflow="fold", ratio=width)
+        table.add_column(heading, overflow="fold", ratio=width if expand else None)
     for row in report.rows:
         word = row.fidelity.value + (" (allowed)" if _allowed(row, allow) else "")
         what = Text.assemble(row.name, "\n", (value_text(row), "dim"))
@@ -136,8 +138,10 @@ def report_data(report: Report, allow: Sequence[str] = ()) -> list[dict[str, Any
 
 
 def value_text(row: Row) -> str:
-    """Returns a row's value as text."""
+    """Returns a row's value as text, cut if it is very long."""
     text = row.value if isinstance(row.value, str) and row.value.isprintable() else json.dumps(row.value, default=str)
+    if len(text) > _LONGEST_VALUE:
+        text = f"{text[:_LONGEST_VALUE]}... ({len(text):,} characters)"
     return f"{text} (default)" if row.default else text
 
 

@@ -43,7 +43,7 @@ class Answerer:
                 "error": {
                     "what": "Loading or saving a model with Keras failed.",
                     "received": f"{type(error).__name__}: {error}"[:2000],
-                    "fix": "Correct the cause of this error; with --like module:function it may lie in your own code.",
+                    "fix": "Correct the cause of this error, or name another file.",
                 }
             }
 

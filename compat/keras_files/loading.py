@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import json
+import traceback
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.compat.keras_files import libraries, optimizers
 from estimator_bridge.compat.keras_files.libraries import Model
+from estimator_bridge.runtime.user_code import is_users
 
 _WEIGHTS = "model.weights.h5"  # in a .keras file
 
@@ -148,10 +150,35 @@ def _has_state(path: Path) -> bool:
         return bool(contents.get("optimizer/vars") or contents.get("optimizer_weights"))
 
 
+def _call(name: str) -> Model:
+    """Calls the user's own function that makes a model.
+
+    Raises:
+        KerasError: It fails, or does not exist; the error names its file and line.
+    """
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)()
+    except Exception as error:  # noqa: BLE001 -- user code raises anything
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [f" at {frame.filename}:{frame.lineno}" for frame in frames if is_users(frame.filename)]
+        where = places[-1] if places else ""
+        fix = (
+            "Correct your code there."
+            if where
+            else "Check both names; the module is searched in this folder and in PYTHONPATH."
+        )
+        raise KerasError(
+            f"The model function {name} cannot be called.",
+            expected="module:function, a function without arguments that returns a model",
+            received=f"{type(error).__name__}: {error}"[:2000] + where,
+            fix=fix,
+        ) from None
+
+
 def _load(how: str, name: str) -> Model:
     if how == "function":
-        module, _, function = name.partition(":")
-        return getattr(importlib.import_module(module), function)()
+        return _call(name)
     if how == "saved-model":
         import tf_keras  # Keras 3 cannot load a SavedModel as a model
 

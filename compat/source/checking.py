@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.reading import Source, export_advice, is_notebook, read_source, refuse_notebook
+from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, CellPlaces, is_notebook
+from estimator_bridge.compat.source.reading import Source, read_source
 from estimator_bridge.compat.source.rules.division import judge_division
 from estimator_bridge.compat.source.rules.idioms import judge_idioms
 from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
@@ -28,12 +29,14 @@ class FileReport:
         lines: Number of lines.
         findings: Findings by line, also those that say that a name runs.
         unreadable: True if the file is not Python, so that nothing else is known of it.
+        cells: Places of a notebook's cells; the lines of findings are those of all cells together.
     """
 
     path: str
     lines: int
     findings: tuple[SourceFinding, ...]
     unreadable: bool = False
+    cells: CellPlaces = NO_CELLS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,16 +54,14 @@ class Judge:
     python2: bool = False
 
     def file(self, path: Path) -> FileReport:
-        """Judges one file, without running anything; a notebook is reported as not judged.
+        """Judges one file, without running anything.
 
         Args:
-            path: Path of a Python file.
+            path: Path of a Python file or a notebook.
 
         Raises:
             BridgeError: The file cannot be read.
         """
-        if is_notebook(path):
-            return _unreadable(str(path), 0, (1, 1), "notebook", f"A notebook, not judged. {export_advice(path)}")
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -73,7 +74,7 @@ class Judge:
         """Judges the bytes of a file.
 
         Args:
-            content: Content of a Python file.
+            content: Content of a Python file, or of a notebook if ``path`` names one.
             path: Path for messages.
         """
         lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
@@ -81,18 +82,30 @@ class Judge:
             source = read_source(content, path)
         except SyntaxError as error:
             place = error.lineno or 1, max(error.offset or 1, 1)
-            return _unreadable(path, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
-        return FileReport(path, lines, tuple(distinct_findings(self._findings(source))))
+            file = error.filename or path if is_notebook(Path(path)) else path  # that of a cell
+            return _unreadable(file, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
+        except BridgeError as error:
+            return _unreadable(path, lines, (1, 1), "notebook", " ".join(str(error).split()))
+        lines = source.text.count("\n") if source.cells.starts else lines
+        return FileReport(path, lines, tuple(distinct_findings(self._findings(source))), cells=source.cells)
 
     def _findings(self, source: Source) -> Iterator[SourceFinding]:
         yield from judge_tensorflow(source, self.surface, self.contrib)
         yield from judge_removed_names(source)
         yield from judge_python2(source, self.python2)
         yield from judge_misuse(source)
+        yield from _judge_ipython_lines(source)
 
 
 def _unreadable(path: str, lines: int, place: tuple[int, int], symbol: str, message: str) -> FileReport:
     return FileReport(path, lines, (SourceFinding(*place, symbol, Kind.SYNTAX, Verdict.HUMAN, message),), unreadable=True)
+
+
+def _judge_ipython_lines(source: Source) -> Iterator[SourceFinding]:
+    for line in source.ipython_lines:
+        verdict = Verdict.HUMAN if line.advice else Verdict.MENDED
+        message = f"Only IPython can run it. {line.advice}" if line.advice else "only for IPython; run leaves it out"
+        yield SourceFinding(line.line, 1, line.symbol, Kind.NOTEBOOK, verdict, message)
 
 
 def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFinding]:
@@ -108,13 +121,13 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFindi
 
 
 def find_files(paths: Sequence[str]) -> list[Path]:
-    """Returns the Python files at and below paths, and the notebooks below them, each once.
+    """Returns the Python files and notebooks at and below paths, each once.
 
     Args:
         paths: Files of any name, and folders; hidden folders and installed packages below them are skipped.
 
     Raises:
-        BridgeError: A path does not exist or is a notebook, or there is no Python file.
+        BridgeError: A path does not exist, or there is no Python file.
     """
     found: dict[Path, None] = {}
     for text in paths:
@@ -126,13 +139,11 @@ def find_files(paths: Sequence[str]) -> list[Path]:
                 received=text,
                 fix="Check the path.",
             )
-        if path.is_file():
-            refuse_notebook(path)
         found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
     if not found:
         raise BridgeError(
             "No Python file was found.",
-            expected="files that end in .py, in folders that this user can read",
+            expected="files that end in .py or .ipynb, in folders that this user can read",
             received=", ".join(paths),
             fix="Name a Python file, or a folder with Python files.",
         )

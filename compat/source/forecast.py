@@ -93,7 +93,8 @@ def _is_of_own_module(finding: SourceFinding, source: Source, roots: list[Path])
 def _weighed(source: Source, findings: list[SourceFinding], reached: ReachedCode) -> Iterator[SourceFinding]:
     for finding in findings:
         why = ""
-        is_refused = finding.kind is Kind.PYTHON2 and source.error is not None  # run reads all of the script's modules first
+        # run reads all of the script's modules, or all of a notebook's cells, first
+        is_refused = finding.kind is Kind.NOTEBOOK or (finding.kind is Kind.PYTHON2 and source.error is not None)
         if finding.verdict is Verdict.HUMAN and not is_refused:
             reaches = reached.may_run(source.path, finding.line)
             why = _NOT_REACHED if not reaches else "" if _stops(finding, source) else _ONLY_A_WARNING

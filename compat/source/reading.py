@@ -1,18 +1,19 @@
-"""Reads files: parses them as Python 3 or else as Python 2, finds a script's own modules, and knows notebooks."""
+"""Reads files: parses them as Python 3 or else as Python 2, and finds a script's own modules."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import functools
-import shlex
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.names import Names
+from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, Cell, CellPlaces, in_cell, is_notebook, read_cells
+from estimator_bridge.compat.source.notebooks.ipython_lines import IPythonLine
 from estimator_bridge.compat.source.python2.mending import Idiom, decoded, mend
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.runtime.user_code import cell_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Source:
         tree: Syntax tree; of the rewritten text if the file is Python 2.
         idioms: Rewritten places of a file that only Python 2 parses.
         error: First error of Python 3's parser.
+        cells: Places of a notebook's cells, which are joined in ``text`` and ``tree``.
+        ipython_lines: A notebook's lines that only IPython can run, by line of ``text``.
     """
 
     path: str
@@ -32,6 +35,16 @@ class Source:
     tree: ast.Module
     idioms: tuple[Idiom, ...] = ()
     error: SyntaxError | None = None
+    cells: CellPlaces = NO_CELLS
+    ipython_lines: tuple[IPythonLine, ...] = ()
+
+    def place(self, line: int) -> str:
+        """Returns file and line, and the cell of a notebook.
+
+        Args:
+            line: Line of ``text``, from 1.
+        """
+        return self.cells.place(self.path, line)
 
     @functools.cached_property
     def names(self) -> Names:
@@ -40,19 +53,22 @@ class Source:
 
 
 def read_source(content: bytes, path: str) -> Source:
-    """Parses a file.
+    """Parses a file, or the cells of a notebook.
 
     Args:
         content: Content of the file.
-        path: Path, for messages and to find out if the file is in a package.
+        path: Path, for messages and to find out if the file is a notebook or in a package.
 
     Raises:
-        SyntaxError: The file is neither Python 3 nor Python 2; line and column are Python 3's.
+        SyntaxError: The file is neither Python 3 nor Python 2; file, line and column are those of Python 3's error.
+        BridgeError: The file is a notebook that cannot be read.
     """
+    if is_notebook(Path(path)):
+        return _joined(read_cells(content, path), path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about invalid escapes in strings
-            return Source(path, decoded(content), ast.parse(content))
+            return Source(path, decoded(content), ast.parse(content, path))
     except (ValueError, RecursionError, MemoryError) as unreadable:  # null bytes, nested too deeply
         raise SyntaxError(str(unreadable) or "nested too deeply", (path, 1, 1, "")) from None
     except SyntaxError as error:
@@ -61,6 +77,28 @@ def read_source(content: bytes, path: str) -> Source:
             return Source(path, decoded(content), mended.tree(), mended.idioms, error)
         except SyntaxError:
             raise error from None
+
+
+def _joined(cells: list[Cell], path: str) -> Source:
+    """Returns the cells of a notebook as one source, whose names mean the same in all cells."""
+    tree, error = ast.Module([], []), None
+    starts: list[int] = []
+    idioms: list[Idiom] = []
+    ipython_lines: list[IPythonLine] = []
+    start = 1
+    for cell in cells:
+        starts.append(start)
+        try:
+            source = read_source(cell.as_file(), cell_file(path, cell.number))
+        except SyntaxError as failure:
+            raise in_cell(failure) from None
+        tree.body += ast.increment_lineno(source.tree, start - 2).body
+        idioms += (one._replace(line=one.line + start - 2) for one in source.idioms)
+        ipython_lines += (one._replace(line=one.line + start - 1) for one in cell.ipython_lines)
+        error = error or source.error
+        start += cell.text.count("\n")
+    text = "".join(cell.text for cell in cells)
+    return Source(path, text, tree, tuple(idioms), error, CellPlaces(tuple(starts)), tuple(ipython_lines))
 
 
 def own_sources(start: Path, *roots: Path) -> Iterator[Source]:
@@ -105,37 +143,3 @@ def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Pat
         for length in range(len(parts), 0, -1):
             base = folder.joinpath(*parts[:length])
             yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
-
-
-def is_notebook(path: Path) -> bool:
-    """Returns True if a path has the name of a Jupyter notebook, which is JSON with code inside, not a script.
-
-    Example:
-        >>> is_notebook(Path("train.ipynb")), is_notebook(Path("train.py"))
-        (True, False)
-    """
-    return path.suffix.lower() == ".ipynb"
-
-
-def export_advice(path: Path) -> str:
-    """Returns a sentence with the command that makes a script of a notebook."""
-    command = shlex.join(["jupyter", "nbconvert", "--to", "script", str(path)])
-    return f"Export it with `{command}`, take out get_ipython() lines, and name the script."
-
-
-def refuse_notebook(path: Path) -> None:
-    """Checks that a file is not a notebook.
-
-    Args:
-        path: File that is to be run or judged.
-
-    Raises:
-        BridgeError: The file is a notebook.
-    """
-    if is_notebook(path):
-        raise BridgeError(
-            "A Jupyter notebook is not a Python script.",
-            expected="the path of a Python file",
-            received=path,
-            fix=export_advice(path),
-        )

@@ -31,6 +31,7 @@ class Kind(enum.Enum):
     PACKAGE = "packages"
     CLAIM = "not what it claims"
     """Code that does something else than it seems to do."""
+    NOTEBOOK = "only for IPython"
     SYNTAX = "not Python"
 
 

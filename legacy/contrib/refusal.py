@@ -18,11 +18,11 @@ import dis
 import itertools
 import types
 from collections.abc import Iterator
-from pathlib import Path
 
 from estimator_bridge.compat.source.removed_names.contrib import replacement
 from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.runtime.user_code import read_code
 
 _READS = ("LOAD_ATTR", "LOAD_METHOD")
 
@@ -88,7 +88,7 @@ def _is_forgiven(frame: types.FrameType, error: type[ContribError]) -> bool:
 
     file = frame.f_code.co_filename
     with contextlib.suppress(OSError, SyntaxError):  # code without a file imports as TensorFlow 1.15 did
-        tree: ast.Module = read_source(Path(file).read_bytes(), file).tree
+        tree: ast.Module = read_source(read_code(file), file).tree
         return is_handled(tree, frame.f_lineno, {kind.__name__ for kind in error.__mro__})
     return False
 

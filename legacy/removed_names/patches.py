@@ -15,7 +15,6 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries, is
 from estimator_bridge.legacy.removed_names.replacements import find_module_name, find_replacement
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.patching import replaced
-from estimator_bridge.runtime.user_code import is_users
+from estimator_bridge.runtime.user_code import is_users, read_code
 
 # Types of the arguments of __import__.
 Names = Mapping[str, Any] | None
@@ -202,7 +201,7 @@ def _empty_module(name: str, logged: set[str]) -> types.ModuleType | None:
 def _is_guarded(name: str, importer: types.FrameType) -> bool:
     """Returns True if the file says itself what to do where there is no such module."""
     try:
-        source = read_source(Path(importer.f_code.co_filename).read_bytes(), importer.f_code.co_filename)
+        source = read_source(read_code(importer.f_code.co_filename), importer.f_code.co_filename)
     except (OSError, SyntaxError):
         return True
     return any(place.guarded for imported, _, place in source.names.imports if imported == name)

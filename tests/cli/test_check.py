@@ -13,6 +13,7 @@ import pytest
 
 from estimator_bridge.cli import check, main
 from estimator_bridge.legacy.contrib import offered
+from tests.notebooks import notebook
 from tests.packaging.conftest import ROOT
 from tests.running import write
 
@@ -78,21 +79,48 @@ def test_line_100_is_a_number_and_no_emoji(project: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.startswith("long.py:100:1: human: ")
 
 
-def test_a_notebook_in_a_folder_is_named_as_not_judged(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(project / "nb" / "first.ipynb", '{"cells": []}')
-    write(project / "nb" / "my second.ipynb", '{"cells": []}')
-    assert main.main(["check", "nb"]) == 2
-    write(project / "nb" / ".ipynb_checkpoints" / "first.ipynb", '{"cells": []}')  # Jupyter's own copy
-    write(project / "nb" / "clean.py", "x = 1\n")
-    capsys.readouterr()
-
-    assert main.main(["check", "nb"]) == 2
-    lines = [line for line in capsys.readouterr().out.splitlines() if ": human: " in line]
-    assert [line.split(" Export")[0] for line in lines] == [
-        "nb/first.ipynb:1:1: human: notebook: A notebook, not judged.",
-        "nb/my second.ipynb:1:1: human: notebook: A notebook, not judged.",
+def test_notebooks_are_judged_by_cell_and_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = notebook(
+        "%matplotlib inline\nimport tensorflow as tf", ("markdown", "text"), "x = 1\n!wget data\ntf.train.Nothing"
+    )
+    write(project / "nb" / "first.ipynb", content.decode())
+    write(project / "nb" / ".ipynb_checkpoints" / "first.ipynb", content.decode())  # Jupyter's own copy
+    expected = [
+        ["nb/first.ipynb:cell 1:1:1", "mended", "%matplotlib"],
+        ["nb/first.ipynb:cell 2:2:1", "human", "!wget"],
+        ["nb/first.ipynb:cell 2:3:1", "human", "tf.train.Nothing"],
     ]
-    assert "`jupyter nbconvert --to script 'nb/my second.ipynb'`" in lines[1]
+    for path in ("nb", "nb/first.ipynb"):
+        assert main.main(["check", path]) == 1
+        out = capsys.readouterr().out
+        assert [line.split(": ")[:3] for line in out.splitlines()[:3]] == expected
+        assert "1 file, 5 lines, " in out
+
+    assert main.main(["check", "--format", "json", "nb"]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert [(one["cell"], one["line"], one["symbol"]) for one in file["findings"]] == [
+        (1, 1, "%matplotlib"),
+        (1, 2, "tensorflow"),
+        (2, 2, "!wget"),
+        (2, 3, "tf.train.Nothing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (notebook("x = 1", "y = 2\ndef (:"), "nb.ipynb:cell 2:2:5: human: syntax: Neither Python 3 nor Python 2: "),
+        (b'{"cells": []}', "nb.ipynb:1:1: human: notebook: nb.ipynb: this notebook has no code."),
+        (b"null", "nb.ipynb:1:1: human: notebook: nb.ipynb: this is not a notebook."),
+    ],
+)
+def test_a_notebook_that_cannot_be_judged(content: bytes, line: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "nb.ipynb").write_bytes(content)
+    for paths in (["nb.ipynb"], ["."]):
+        assert main.main(["check", *paths]) == 2
+        out, err = capsys.readouterr()
+        assert any(shown.startswith(line) for shown in out.splitlines()), out
+        assert err == ""
 
 
 @pytest.mark.usefixtures("project")

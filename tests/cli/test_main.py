@@ -20,6 +20,7 @@ from estimator_bridge import __version__
 from estimator_bridge.cli import main as cli
 from estimator_bridge.cli import script_arguments
 from estimator_bridge.errors import BridgeError
+from tests.notebooks import notebook
 from tests.running import estimator_bridge_command
 
 COMPARABLE = ("run", "compare")
@@ -93,7 +94,8 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
 
 
 def test_version() -> None:
-    assert run_main("--version") == (0, f"estimator-bridge {__version__}\n", "")
+    for word in ("--version", "version"):
+        assert run_main(word) == (0, f"estimator-bridge {__version__}\n", "")
 
 
 def test_no_command_prints_help_on_stderr() -> None:
@@ -113,6 +115,10 @@ def test_as_a_module(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["frobnicate"], "invalid choice: 'frobnicate'"),
+        (["rnu", "train.py"], "; did you mean run?\n"),
+        (["convert", "confg", "env"], "; did you mean config?\n"),
+        (["verson"], "invalid choice: 'verson'"),
+        (["run", "--path", "moden", "train.py"], "; did you mean modern?\n"),
         (["--print-completion", "fish"], "invalid choice: 'fish'"),
         (["run"], "run: error: the following arguments are required: SCRIPT\n"),
         (["compare"], "compare: error: the following arguments are required: SCRIPT\n"),
@@ -163,22 +169,35 @@ def test_a_script_that_is_not_there(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("verb", ["run", "compare", "launch", "check"])
+@pytest.mark.parametrize("verb", ["run", "compare", "launch"])
 @pytest.mark.parametrize("name", ["train.ipynb", "TRAIN.IPYNB"])
-def test_a_notebook_is_refused_by_name(verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_with_lines_for_ipython_alone_is_refused(
+    verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text('{"cells": [{"execution_count": null, "source": ["import tensorflow as tf"]}]}')
+    (tmp_path / name).write_bytes(notebook("import os", "%matplotlib inline\n%cd data"))
 
     code, out, err = run_main(verb, name)
 
     assert (code, out) == (2, "")
     assert err.splitlines() == [
-        "estimator-bridge: A Jupyter notebook is not a Python script.",
-        "  expected: the path of a Python file",
-        f"  received: {name}",
-        f"  to do:    Export it with `jupyter nbconvert --to script {name}`, take out get_ipython() lines, and name the script.",
+        "estimator-bridge: The notebook has lines that only IPython can run.",
+        "  expected: Python, or lines that a script can do without, e.g. %matplotlib inline and !pip install",
+        f"  received: {name}: %cd (cell 2, line 2)",
+        "  to do:    Write os.chdir(...).",
     ]
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("verb", ["run", "compare", "launch"])
+def test_a_broken_notebook_is_refused(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.ipynb").write_text('{"cells": [}')
+
+    code, out, err = run_main(verb, "train.ipynb")
+
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: train.ipynb, line 1, column 12: this is not JSON.\n")
 
 
 def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.script import run as runner
+from tests.notebooks import notebook
 from tests.running import estimator_bridge_command, write
 
 PATHS = ("legacy", "modern")
@@ -211,3 +212,45 @@ def test_a_script_of_tensorflow_2_with_an_estimator(tmp_path: Path) -> None:
 
     assert ended.code == 0, ended.err[-3000:]
     assert ended.last_line == [True, [3], False, "tensorflow", "LinearRegressorV2", True]
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("path", PATHS)
+def test_a_notebook_runs_as_a_script(path: str, tmp_path: Path) -> None:
+    """Its ``input_fn`` branches on a tensor, for which AutoGraph reads the source of the cell."""
+    ended = estimator_bridge_command(
+        "run", "--path", path, DATA / "notebooks" / "job.ipynb", f"--model_dir={tmp_path / 'model'}", cwd=tmp_path
+    )
+    assert (ended.code, ended.out) == (0, "16\n"), ended.err[-3000:]
+    assert "left out, because only IPython can run it: %matplotlib, %tensorflow_version, !pip, %time, %%time" in ended.err
+    assert (tmp_path / "model" / "model.ckpt-16.index").exists()
+
+
+def test_an_error_in_a_notebook_names_cell_and_line(tmp_path: Path) -> None:
+    script = DATA / "notebooks" / "fails.ipynb"
+    ended = estimator_bridge_command("run", script, cwd=tmp_path)
+    assert ended.code == 1
+    assert ended.err.split("Traceback (most recent call last):\n")[-1].splitlines() == [
+        f'  File "{script}:cell 2", line 6, in <module>',
+        "    fails()",
+        f'  File "{script}:cell 2", line 3, in fails',
+        '    raise ValueError("in the second cell")',
+        "ValueError: in the second cell",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("train.py", b"x = 1\ndef (:\n", ("train.py", 2)),
+        ("train.ipynb", notebook("x = 1", "y = 2\n\ndef (:"), ("train.ipynb:cell 2", 3)),
+    ],
+)
+def test_a_syntax_error_is_told_before_tensorflow_loads(
+    name: str, content: bytes, place: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(runner, "install", lambda: pytest.fail("TensorFlow is loaded"))
+    with pytest.raises(SyntaxError) as caught:
+        runner.run_legacy(runner.Script(str(tmp_path / name)))
+    assert (caught.value.filename, caught.value.lineno) == (str(tmp_path / place[0]), place[1])

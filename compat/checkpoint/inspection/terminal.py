@@ -1,6 +1,6 @@
 """A checkpoint, a difference of two, or a conversion as tables on the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import rich.box
 import rich.filesize
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from estimator_bridge.compat.checkpoint.inspection.difference import Difference
 from estimator_bridge.compat.checkpoint.inspection.summary import Summary, Variable
-from estimator_bridge.compat.checkpoint.request import ConversionReport
+from estimator_bridge.compat.checkpoint.request import ConversionReport, Converted
 
 MOST_ROWS = 50
 MOST_SCOPES = 30
@@ -94,13 +94,23 @@ def print_report(report: ConversionReport, console: Console, dry_run: bool = Fal
     tables: dict[tuple[str, ...], Sequence[tuple[str, ...]]] = {
         ("source", "target", "by"): [(pair.source, pair.target, pair.how) for pair in report.matches],
         ("cell in the source", "in the target", ""): [(cell.source, cell.target, cell.note) for cell in report.layouts],
-        ("slot in the source", "in the target", ""): [
-            (slot.source or "-", slot.target or "left out", slot.note) for slot in report.slots
-        ],
+        ("slot in the source", "in the target", ""): list(_slot_rows(report.slots)),
     }
     for columns, rows in tables.items():
         _print_table(columns, rows[:MOST_CONVERTED], console)
         _print_more(len(rows) - MOST_CONVERTED, console, after=": --format json")
+
+
+def _slot_rows(slots: Sequence[Converted]) -> Iterator[tuple[str, str, str]]:
+    """Yields a row for each slot; slots that are left out for one reason share a row."""
+    left_out: dict[str, list[str]] = {}
+    for slot in slots:
+        if slot.target:
+            yield slot.source or "-", slot.target, slot.note
+        else:
+            left_out.setdefault(slot.note, []).append(slot.source or "-")
+    for note, names in left_out.items():
+        yield names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else ""), "left out", note
 
 
 def size(num_bytes: int) -> str:

@@ -5,7 +5,9 @@ The ``checkpoint`` file of a model_dir, a CheckpointState in protobuf's text for
 
 import ast
 import contextlib
+import errno
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from estimator_bridge.compat.checkpoint.errors import NotFoundError, Unsupported
 from estimator_bridge.compat.checkpoint.format import table
 
 STATE_FILE = "checkpoint"
+_MOST_BYTES = 16 * 1024 * 1024
+_SHOWN = 5
 _ANY_SHARD = re.compile(r"-\?{5}-of-\d{5}$")  # as TensorFlow's Saver names a sharded V1 checkpoint in the state file
 _SUFFIX = re.compile(r"(?<=.)\.(index|data-\d{5}-of-\d{5})$")
 
@@ -41,13 +45,62 @@ def resolve(path: str | Path) -> Path:
     if prefix is not None and _holds(prefix.with_name(f"{prefix.name}.index")):
         return prefix
     refuse_v1(given)
+    is_folder = _holds(given, Path.is_dir)
+    found = _what_is_there(given if is_folder else given.parent)
+    wrong = _state_problem(given) if is_folder else _index_problem(prefix or given)
     raise NotFoundError(
         "There is no checkpoint.",
         expected="a prefix such as model_dir/model.ckpt-1000, a model_dir, or a SavedModel",
-        received=str(path),
-        fix="Check the path; a prefix is the part before .index. A model_dir needs a readable file called checkpoint, or name a prefix "
-        "in it. Files of Keras (.keras, .h5) are read only by convert checkpoint.",
+        received=f"{path}{f': {wrong}' if wrong else ''}",
+        fix=f"Name one of these prefixes: {found}."
+        if found
+        else "Check the path; a prefix is the part before .index. Files of Keras (.keras, .h5) are read only by convert checkpoint.",
     )
+
+
+def _what_is_there(folder: Path) -> str:
+    """Returns the prefixes of the checkpoints in a folder, the latest first; of many the latest five.
+
+    Args:
+        folder: Folder; one that cannot be read has none.
+    """
+    try:
+        names = [path for path in folder.iterdir() if path.suffix == ".index" and path.is_file()]
+    except (OSError, ValueError):
+        return ""
+    numbers = {path: [int(number) for number in re.findall(r"\d{1,18}", path.name)] for path in names}
+    prefixes = [str(path.with_suffix("")) for path in sorted(names, key=lambda path: (numbers[path], path.name), reverse=True)]
+    more = len(prefixes) - _SHOWN
+    return ", ".join([*prefixes[:_SHOWN], *([f"and {more:,} more"] if more > 0 else [])])
+
+
+def _state_problem(folder: Path) -> str:
+    """Returns what is wrong with the ``checkpoint`` file of a folder without a checkpoint."""
+    try:
+        contents = _state(folder)
+    except OSError as error:
+        return (
+            f"its file {STATE_FILE!r} cannot be read ({error.strerror})"
+            if error.errno != errno.ENOENT
+            else "it has no file 'checkpoint'"
+        )
+    except ValueError as error:
+        return str(error)
+    named = _named(contents, "model_checkpoint_path")
+    if named:
+        return f"its file {STATE_FILE!r} names {named[0]}, which is not there"
+    return f"its file {STATE_FILE!r} {'names no checkpoint' if contents.strip() else 'is empty'}"
+
+
+def _index_problem(prefix: Path) -> str:
+    """Returns what is wrong with the index of a prefix; empty if there is none."""
+    index = prefix.with_name(f"{prefix.name}.index")
+    try:
+        return "" if stat.S_ISREG(index.stat().st_mode) else f"{index} is not a file"
+    except FileNotFoundError:
+        return f"{index} is a link to a file that is not there" if _holds(index, Path.is_symlink) else ""
+    except (OSError, ValueError) as error:
+        return f"{index}: {getattr(error, 'strerror', error)}"
 
 
 def refuse_v1(path: str | Path) -> None:
@@ -131,12 +184,33 @@ def _holds(path: Path, test: Callable[[Path], bool] = Path.is_file) -> bool:
 
 
 def _paths(folder: Path, field: str) -> list[str]:
+    with contextlib.suppress(OSError, ValueError):
+        return _named(_state(folder), field)
+    return []
+
+
+def _state(folder: Path) -> str:
+    """Reads the ``checkpoint`` file of a folder, but never without end.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no file, or too large for one.
+    """
+    path = folder / STATE_FILE
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"its {STATE_FILE!r} is not a file")
+    with path.open("rb") as file:
+        contents = file.read(_MOST_BYTES + 1)
+    if len(contents) > _MOST_BYTES:
+        raise ValueError(f"its file {STATE_FILE!r} is larger than {_MOST_BYTES:,} bytes")
+    return contents.decode("utf-8", errors="replace")
+
+
+def _named(contents: str, field: str) -> list[str]:
     paths = []
-    with contextlib.suppress(OSError):
-        contents = (folder / STATE_FILE).read_text(encoding="utf-8", errors="replace")
-        for quoted in re.findall(rf'^\s*{field}\s*:\s*("(?:[^"\\\n]|\\.)*")', contents, re.MULTILINE):
-            with contextlib.suppress(SyntaxError, ValueError):  # not escaped as in protobuf's text format, which is Python's
-                paths.append(str(ast.literal_eval(quoted)))
+    for quoted in re.findall(rf'^\s*{field}\s*:\s*("(?:[^"\\\n]|\\.)*")', contents, re.MULTILINE):
+        with contextlib.suppress(SyntaxError, ValueError):  # not escaped as in protobuf's text format, which is Python's
+            paths.append(str(ast.literal_eval(quoted)))
     return paths
 
 

@@ -37,6 +37,8 @@ def check_shards(index: Index) -> None:
                 received=f"{path}: {error.strerror}",
                 fix="Restore the file from a backup.",
             ) from None
+        if not path.is_file():
+            raise CorruptError(f"{path} is not a file.", expected="a data file", fix="Restore the file from a backup.")
         if size < end:
             raise CorruptError(
                 f"{path} is too short: the tensor {name!r} reaches beyond its end.",

@@ -97,7 +97,7 @@ def _version_tests(source: Source, installed: str) -> Iterator[_VersionTest]:
             if on_tf1 is None or on_tf2 is None or on_tf1 == on_tf2:
                 continue
             yes, no = _branches(node)
-            yield _VersionTest(f"{source.path}:{node.lineno}", yes if on_tf1 else no, yes if on_tf2 else no)
+            yield _VersionTest(source.place(node.lineno), yes if on_tf1 else no, yes if on_tf2 else no)
 
 
 def _branches(node: _Test) -> tuple[list[ast.stmt], list[ast.stmt]]:

@@ -74,9 +74,7 @@ def mirrored_called_model_parallel(source: Source) -> Iterator[Misuse]:
     for node, place in source.names.nodes(ast.Call):
         name = source.names.resolve(node.func, place.scope) or ""
         if name.endswith("MirroredStrategy"):
-            message = (
-                f"Called model parallelism (line {said}), but each replica holds the whole model: this is data parallelism."
-            )
+            message = f"Called model parallelism ({source.cells.line(said)}), but each replica holds the whole model: this is data parallelism."
             yield node, name.rpartition(".")[2], message
 
 
@@ -93,8 +91,8 @@ def instances_called_decomposition(source: Source) -> Iterator[Misuse]:
             other = first.setdefault((node.func.id, id(place.scope)), node)
             if other is not node:
                 message = (
-                    f"A second instance beside that of line {other.lineno} is a whole model with its own weights, not a part of one "
-                    f"as line {said} says."
+                    f"A second instance beside that of {source.cells.line(other.lineno)} is a whole model with its own weights, not a part of one "
+                    f"as {source.cells.line(said)} says."
                 )
                 yield node, node.func.id, message
 

@@ -61,6 +61,7 @@ Problem = tuple[ast.expr, str, str]
 class _Analysis:
     def __init__(self, source: Source) -> None:
         self.names = source.names
+        self.cells = source.cells
         self.makers: dict[int, str] = {}  # map, filter or zip, by the identity of the call
         for node, place in self.names.nodes(ast.Call):
             name = self.names.resolve(node.func, place.scope)
@@ -115,7 +116,7 @@ class _Analysis:
                 yield from self._of_read(use, where, place, name)
         for first, second in itertools.pairwise(reads):
             if not self._exclusive(first, second):
-                yield second, name, f"Read again, empty since line {first.lineno}."
+                yield second, name, f"Read again, empty since {self.cells.line(first.lineno)}."
 
     def _of_read(self, use: ast.Name, where: Place, place: Place, name: str) -> Iterator[Problem]:
         if where.function is not place.function:

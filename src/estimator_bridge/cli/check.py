@@ -5,24 +5,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options
 from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.compat.source.checking import FileReport
 
 _EPILOG = """examples:
   estimator-bridge check train.py
   estimator-bridge check --path modern train.py
   estimator-bridge check --path modern --micro train.py
   estimator-bridge check --py2 trainer/
+  estimator-bridge check train.ipynb
   estimator-bridge check --format json . > report.json
+  estimator-bridge check --format sarif . > check.sarif
 
 A file is judged as a script, with the modules of its own that it imports; in a folder, each file is judged by itself.
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
 
-exit code: 0 nothing needs a human: run is expected to run it, 1 a human must change something, 2 a path does not exist or a file is not Python, e.g. a notebook.
+A notebook is judged as a script of its code cells. Its places have the number of a cell, as Jupyter counts after "Restart & Run All".
+
+exit code: 0 nothing needs a human: run is expected to run it, 1 a human must change something, 2 a path does not exist or a file is not Python.
 """
 
 
@@ -37,17 +45,19 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--py2", action="store_true", help="judge for run --py2, which rewrites Python 2 source in memory")
     add_options(parser, "--path")
     parser.add_argument("--micro", action="store_true", help="modern path: also name what run --micro refuses, e.g. batch norm")
-    add_format(parser, "text: findings and a table; json: one object (default: %(default)s)")
-    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file, or a folder with Python files")
+    explanation = "text: findings and a table; json: one object; sarif: SARIF 2.1.0 for code scanning; "
+    explanation += "github: annotations of GitHub Actions (default: %(default)s)"
+    add_format(parser, explanation, "sarif", "github")
+    paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file or a notebook, or a folder with them")
     paths.complete = FILE
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Judges every file and prints the findings."""
-    from estimator_bridge.compat.source import output
-    from estimator_bridge.compat.source.checking import FileReport, Judge, find_files
+    from estimator_bridge.compat.source.checking import Judge, find_files
     from estimator_bridge.compat.source.forecast import judge_script
+    from estimator_bridge.compat.source.reports import text
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
     from estimator_bridge.legacy.upstream_contrib import offered
@@ -63,15 +73,22 @@ def execute(arguments: argparse.Namespace) -> int:
         for report in reports_on_file:
             found.setdefault(report.path, report)
     reports = list(found.values())
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(output.as_data(reports, version), indent=1) + "\n")
-    else:
-        from rich.console import Console
-
-        output.print_reports(reports, version, Console())
+    _print(reports, version, arguments.format)
     if any(report.unreadable for report in reports):
         return 2
-    return 1 if output.total(reports)[Verdict.HUMAN] else 0
+    return 1 if text.total(reports)[Verdict.HUMAN] else 0
+
+
+def _print(reports: Sequence[FileReport], version: str, form: str) -> None:
+    from estimator_bridge.compat.source.reports import sarif, text
+
+    if form == "text":
+        text.print_reports(reports, version, make_console())
+    elif form == "github":
+        sys.stdout.writelines(f"{line}\n" for line in sarif.github_annotations(reports))
+    else:
+        values = sarif.as_sarif(reports) if form == "sarif" else text.as_data(reports, version)
+        sys.stdout.write(json.dumps(values, indent=1) + "\n")
 
 
 def _with_progress(files: list[Path]) -> Iterable[Path]:

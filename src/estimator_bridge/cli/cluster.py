@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import FILE, add_format, seconds
 from estimator_bridge.cluster.tasks import TaskContext
 from estimator_bridge.errors import BridgeError
@@ -56,11 +57,9 @@ def execute(arguments: argparse.Namespace) -> int:
         tasks = [dataclasses.asdict(answer) | {"task": str(answer.task), "health": answer.health.value} for answer in answers]
         sys.stdout.write(json.dumps({"tasks": tasks}, indent=1) + "\n")
     else:
-        from rich.console import Console
-
         from estimator_bridge.launcher.display import answer_table
 
-        Console(emoji=False).print(answer_table(answers))
+        make_console().print(answer_table(answers))
     return 0 if all(answer.health is Health.READY for answer in answers) else 1
 
 

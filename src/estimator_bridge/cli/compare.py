@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
@@ -162,7 +163,8 @@ def _cluster_plan(arguments: argparse.Namespace) -> ClusterPlan | None:
 
 def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "a rewrite", "if the first argument of SCRIPT is an existing .py file, it is a rewrite in tf_keras to compare with"
+        "a rewrite",
+        "if the first argument of SCRIPT is an existing .py or .ipynb file, it is a rewrite in tf_keras to compare with",
     )
     group.add_argument(
         "--new-args", metavar="ARGS", help="the rewrite's arguments, as --new-args='--epochs=2' (default: those of SCRIPT)"
@@ -218,7 +220,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
     from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
     from estimator_bridge.script.run import Script
 
-    if not (script.args and script.args[0].endswith(".py") and Path(script.args[0]).is_file()):
+    if not (script.args and script.args[0].endswith((".py", ".ipynb")) and Path(script.args[0]).is_file()):
         named = [flag for flag, value in _rewrite_options(arguments) if value]
         if named:
             raise BridgeError(
@@ -311,6 +313,9 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
         )
     if arguments.reference_python and (arguments.free_run or script.python2):
         raise BridgeError("--reference-python replays what the reference recorded.", fix="Leave out --free-run and --py2.")
+    if arguments.reference_python and script.target.lower().endswith(".ipynb"):
+        fix = f"Export the notebook: {shlex.join(['jupyter', 'nbconvert', '--to', 'script', script.target])}"
+        raise BridgeError("--reference-python runs a script, not a notebook.", received=script.target, fix=fix)
     if arguments.resume is not None and (arguments.record_dir is not None or arguments.keep):
         raise BridgeError("--resume names the folder that is kept.", fix="Leave out --record-dir and --keep.")
     if arguments.seeds is None and arguments.margin is not None:
@@ -434,10 +439,8 @@ def _print(result: ParityResult, arguments: argparse.Namespace) -> None:
 
         sys.stdout.write(render_json(result))
         return
-    from rich.console import Console
-
     from estimator_bridge.parity.report.terminal import print_report
 
-    console = Console(emoji=False)  # a line number between colons is not an emoji
+    console = make_console()
     print_report(result, console)
     console.print(f"Report: {arguments.out / 'report.html'}", soft_wrap=True, highlight=False)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import add_format
 
 _EPILOG = """examples:
@@ -64,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     from estimator_bridge.compat.checkpoint.inspection.terminal import print_summary, size
 
-    console = _console()
+    console = make_console()
     print_summary(summary, console, arguments.all)
     if verification:
         unchecked = f"; {len(verification.unchecked)} without a checksum" if verification.unchecked else ""
@@ -89,7 +90,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     else:
         from estimator_bridge.compat.checkpoint.inspection.terminal import print_differences
 
-        print_differences(found, arguments.abs_diff, _console())
+        print_differences(found, arguments.abs_diff, make_console())
     return 0 if equal else 1
 
 
@@ -106,12 +107,6 @@ def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda size: progress.advance(task, size)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(emoji=False)
 
 
 def _write_json(value: dict[str, Any]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, contrib, inspect, plan, run
@@ -33,12 +34,18 @@ Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-c
 class _Verb(argparse.ArgumentParser):
     """A command's parser, with the settings of all commands.
 
-    It suggests its nearest option for an unknown one; argparse leaves that to the parent, which lacks its options.
+    It suggests its nearest option or command for an unknown one; argparse leaves options to the parent, which lacks them.
     """
 
     def __init__(self, **settings: Any) -> None:
         shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(**(shared | settings))
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with a message, which suggests the nearest of the words that would have been accepted."""
+        refused = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        near = difflib.get_close_matches(refused[1], re.findall(r"[\w-]+", refused[2]), n=1) if refused else []
+        super().error(message + "".join(f"; did you mean {word}?" for word in near))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as argparse does, but refuses unknown arguments."""
@@ -51,17 +58,15 @@ class _Verb(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser of the whole command line without importing anything heavy."""
-    parser = argparse.ArgumentParser(
+    parser = _Verb(
         prog="estimator-bridge",
         description="Keep TensorFlow 1 Estimator pipelines running, move them to Keras, and prove the accuracy is the same.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     shells = ("bash", "zsh", "tcsh")
     parser.add_argument("--print-completion", metavar="SHELL", choices=shells, help="print a completion script: %(choices)s")
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Verb)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         command.add_parser(verbs)
     return parser
@@ -83,7 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     parser = build_parser()
-    arguments = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser.parse_args(["--version"] if words == ["version"] else words)
     if arguments.print_completion:
         import shtab
 

@@ -20,16 +20,24 @@ DIRECTORY = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 def add_script(parser: argparse.ArgumentParser) -> None:
     """Adds SCRIPT [ARGS...] and -m MODULE [ARGS...]; all arguments after the script belong to it."""
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module, as in python -m")
-    script = parser.add_argument("script", metavar="SCRIPT", help="a TensorFlow 1 script, unmodified")
+    script = parser.add_argument(
+        "script", metavar="SCRIPT", help="a TensorFlow 1 script or Jupyter notebook (.ipynb), unmodified"
+    )
     script.complete = FILE  # type: ignore[attr-defined]
     args = parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="the script's own arguments")
     args.required = False  # else argparse names it as missing together with SCRIPT
     args.complete = FILE  # type: ignore[attr-defined]
 
 
-def add_format(parser: argparse._ActionsContainer, explanation: str) -> None:
-    """Adds --format, which selects output for readers or for programs."""
-    parser.add_argument("--format", choices=("text", "json"), default="text", help=explanation)
+def add_format(parser: argparse._ActionsContainer, explanation: str, *others: str) -> None:
+    """Adds --format, which selects output for readers or for programs.
+
+    Args:
+        parser: Parser of the command.
+        explanation: Help of the option.
+        others: Formats beside text and json.
+    """
+    parser.add_argument("--format", choices=("text", "json", *others), default="text", help=explanation)
 
 
 def number(kind: Callable[[str], float], expected: str, least: float = 0, most: float = float("inf")) -> Callable[[str], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from estimator_bridge.errors import BridgeError
@@ -13,6 +13,10 @@ from estimator_bridge.errors import BridgeError
 Path = tuple[str | int, ...]
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+class _NoNumberError(Exception):
+    """A word that Python's reader takes for a number and JSON does not have: NaN or an infinity."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,23 +68,7 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
         >>> read_object('{"task": {"index": 0}}', "job.json").where(("task", "index"))
         'job.json, line 1, column 11'
     """
-    try:
-        value = json.loads(text, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        lines = text.splitlines() or [""]
-        raise BridgeError(
-            f"{source}, line {error.lineno}, column {error.colno}: this is not JSON.",
-            expected=expected,
-            received=f"{error.msg}, in: {lines[min(error.lineno, len(lines)) - 1].strip() or 'an empty line'}",
-            fix="Correct that line; a comma after the last element and single quotes are not valid.",
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise BridgeError(
-            f"{source}: this JSON cannot be read.",
-            expected=expected,
-            received=error,
-            fix="Use finite numbers of at most 4,300 digits, and fewer levels of nesting.",
-        ) from None
+    value = read_json(text, source, expected, _no_number)
     _refuse_half_characters(text, value, source)
     if not isinstance(value, dict):
         raise BridgeError(
@@ -91,8 +79,53 @@ def read_object(text: str, source: str, expected: str = "a JSON object") -> Docu
     return Document(value, _places(text, source), source)
 
 
+def read_json(text: str, source: str, expected: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Reads JSON without positions, which cost much in a large file.
+
+    Args:
+        text: Text of the file.
+        source: Name of the file for errors.
+        expected: Description of the content for errors.
+        parse_constant: Function of ``NaN`` and infinities, which are no JSON; None to take them as Python does.
+
+    Raises:
+        BridgeError: The JSON is broken; the error gives line and column.
+
+    Example:
+        >>> read_json("[1, 2]", "numbers.json", "a list")
+        [1, 2]
+    """
+    try:
+        return json.loads(text, parse_constant=parse_constant)
+    except json.JSONDecodeError as error:
+        lines = text.splitlines() or [""]
+        raise BridgeError(
+            f"{source}, line {error.lineno}, column {error.colno}: this is not JSON.",
+            expected=expected,
+            received=f"{error.msg}, in: {lines[min(error.lineno, len(lines)) - 1].strip() or 'an empty line'}",
+            fix="Correct that line; a comma after the last element and single quotes are not valid.",
+        ) from None
+    except _NoNumberError as error:
+        word = error.args[0]
+        at = next((match.start() for match in _TOKEN.finditer(text) if match.group() == word), 0)
+        line, column = _line_column(text, at)
+        raise BridgeError(
+            f"{source}, line {line}, column {column}: {word} is not a number in JSON.",
+            expected=expected,
+            received=word,
+            fix="Write a finite number, or leave the field out.",
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise BridgeError(
+            f"{source}: this JSON cannot be read.",
+            expected=expected,
+            received=error,
+            fix="Use numbers of at most 4,300 digits, and fewer levels of nesting.",
+        ) from None
+
+
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is not a number in JSON")
+    raise _NoNumberError(word)
 
 
 def _refuse_half_characters(text: str, value: Any, source: str) -> None:

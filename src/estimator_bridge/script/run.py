@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
-from estimator_bridge.compat.source.reading import refuse_notebook
+from estimator_bridge.compat.source.notebooks.cells import is_notebook, refuse_ipython_lines
 from estimator_bridge.compat.source.rules.asked_version import choose_version
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.distribution.input_sharding import shard_input
@@ -36,7 +36,7 @@ from estimator_bridge.legacy.tf1_surface.tutorial_modules import example_modules
 from estimator_bridge.legacy.upstream_contrib.stand_ins.learn import refused
 from estimator_bridge.legacy.warn_once import warn_once
 from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, interposed
-from estimator_bridge.script.loading import compile_own_modules, compile_source
+from estimator_bridge.script.loading import compile_own_modules, compile_script
 from estimator_bridge.script.quiet import quiet_deprecations, quiet_start_up
 from estimator_bridge.script.source_warnings import script_sources, warn_about_sources
 from estimator_bridge.script.waiting import say_what_is_awaited
@@ -47,7 +47,7 @@ class Script:
     """A script and the way to run it.
 
     Attributes:
-        target: Path of a file, or dotted name of a module.
+        target: Path of a Python file or a Jupyter notebook, or dotted name of a module.
         args: Command line of the script.
         is_module: True if ``target`` is a module.
         python2: True if the script and its own modules are written for Python 2.
@@ -65,7 +65,7 @@ class Script:
     tf_version: str = ""
 
     def check(self) -> None:
-        """Raises BridgeError if the target does not exist, as far as that is known without an import."""
+        """Raises BridgeError if the target does not exist, or is a notebook that cannot be run, as far as that is known without an import."""
         if self.is_module:
             self._check_module()
         else:
@@ -83,7 +83,8 @@ class Script:
                 "Check the file's permissions, and the user that runs this command.",
             )
         else:
-            refuse_notebook(path)
+            if is_notebook(path):
+                refuse_ipython_lines(path.read_bytes(), self.target)
             return
         raise BridgeError(what, expected="the path of a Python file, or -m and a module's name", received=self.target, fix=fix)
 
@@ -153,6 +154,8 @@ def _start(script: Script) -> dict[str, Any]:
     """
     script.check()
     sources = script_sources(script.target, script.is_module)
+    if not sources and not script.is_module and Path(script.target).is_file():
+        compile_script(script.target, script.python2)  # raises Python's error before TensorFlow loads
     warn_about_sources(sources, script.python2)
     with contextlib.nullcontext() if script.verbose else quiet_start_up():
         install()
@@ -214,8 +217,9 @@ def _process_of(script: Script) -> Iterator[None]:
 
 def _run_file(path: str, python2: bool) -> None:
     file = str(Path.cwd() / path)
-    code = compile_source(Path(path).read_bytes(), file, python2)
-    _execute(code, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+    names = {"display": print} if is_notebook(Path(path)) else {}  # IPython's
+    codes = compile_script(path, python2)
+    _execute(*codes, __file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file), **names)
 
 
 def _run_module(name: str) -> None:
@@ -232,13 +236,14 @@ def _run_module(name: str) -> None:
     _execute(code, __file__=spec.origin, __cached__=spec.cached, __loader__=loader, __package__=spec.parent, __spec__=spec)
 
 
-def _execute(code: types.CodeType, **attributes: Any) -> None:
+def _execute(*codes: types.CodeType, **attributes: Any) -> None:
     main = types.ModuleType("__main__")
     main.__dict__.update(attributes, __annotations__={}, __builtins__=builtins)
     before = sys.modules["__main__"]
     sys.modules["__main__"] = main
     try:
-        exec(code, main.__dict__)  # noqa: S102 -- the purpose of this module
+        for code in codes:
+            exec(code, main.__dict__)  # noqa: S102 -- the purpose of this module
     finally:
         sys.modules["__main__"] = before
 

@@ -36,6 +36,8 @@ def warn_about_sources(sources: Iterable[Source], mended: bool) -> None:
         BridgeError: A file is Python 2 by its syntax, and ``--py2`` was not given.
     """
     for source in sources:
+        if left_out := dict.fromkeys(line.symbol for line in source.ipython_lines):
+            warn_once(f"left out, because only IPython can run it: {', '.join(left_out)}", source.path)
         findings = sorted(judge_python2(source, mended))
         if findings and source.error is not None and not mended:
             raise _make_refusal(source, findings)
@@ -47,8 +49,8 @@ def warn_about_sources(sources: Iterable[Source], mended: bool) -> None:
         for finding in [*findings, *judge_misuse(source)]:
             places_of[f"{finding.symbol}: {finding.message}"].append(finding.line)
         for what, lines in places_of.items():
-            also = ", ".join(map(str, dict.fromkeys(lines[1:])))
-            warn_once(f"{what} (also on line {also})" if also else what, f"{source.path}:{lines[0]}")
+            also = ", ".join(map(source.cells.line, dict.fromkeys(lines[1:])))
+            warn_once(f"{what} (also on {also})" if also else what, source.place(lines[0]))
 
 
 def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
@@ -61,7 +63,7 @@ def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
 
 
 def _make_refusal(source: Source, findings: list[SourceFinding]) -> BridgeError:
-    shown = [f"line {finding.line}: {finding.symbol}" for finding in findings[:_SHOWN]]
+    shown = [f"{source.cells.line(finding.line)}: {finding.symbol}" for finding in findings[:_SHOWN]]
     more = len(findings) - len(shown)
     received = f"{source.path}: " + ", ".join([*shown, *([f"and {more} more"] if more else [])])
     return BridgeError(

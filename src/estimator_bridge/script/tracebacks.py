@@ -12,7 +12,7 @@ from pathlib import Path
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.tf1_surface.advice import warn_about_removed_names
-from estimator_bridge.runtime.user_code import is_ours, is_users
+from estimator_bridge.runtime.user_code import file_on_disk, is_ours, is_users
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _RUNNER = _PACKAGE / "script/run.py"
@@ -74,7 +74,11 @@ def _exit_code(error: SystemExit) -> int:
 def _show(error: BaseException) -> None:
     """Prints an exception by sys.excepthook, which may be the script's own."""
     _fold(error)
-    sys.excepthook(type(error), error, error.__traceback__)
+    files = [entry.tb_frame.f_code.co_filename for entry in _walk(error.__traceback__)]
+    if sys.excepthook is sys.__excepthook__ and any(file_on_disk(file) != file for file in files):
+        traceback.print_exception(error)  # Python's own hook finds no lines of cells
+    else:
+        sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _fold(error: BaseException, seen: frozenset[int] = frozenset()) -> None:

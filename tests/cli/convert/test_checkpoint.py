@@ -183,6 +183,18 @@ def test_mistakes(
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.parametrize("name", ["m.keras", "m.weights.h5", "m.h5"])
+def test_a_checkpoint_is_never_written_under_the_name_of_a_file_of_keras(
+    name: str, old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert convert(old, tmp_path / "target" / name, "--to", "name-based") == 2
+    assert "name is that of a file of Keras" in capsys.readouterr().err
+    assert convert(old, tmp_path / "target" / name) == 2
+    expected = "name is that of a file of Keras" if name == "m.h5" else "--like"
+    assert expected in capsys.readouterr().err, "the name asks for a file of Keras, which needs a model"
+    assert not (tmp_path / "target").exists()
+
+
 def test_the_modern_paths_own_object_graph_by_default(old: Path, tmp_path: Path) -> None:
     assert convert(old, tmp_path / "m") == 0
     index = read_index(tmp_path / "m")

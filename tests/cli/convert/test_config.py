@@ -291,3 +291,13 @@ def test_from_script_refuses_a_script_without_an_estimator(tmp_path: Path, run: 
     code, out, err = run("--from-script", write(tmp_path, "empty.py", "x = 1\n"))
     assert (code, out) == (2, "")
     assert "No RunConfig of" in err
+
+
+def test_a_very_long_value_is_cut_in_the_table(run: Run, tmp_path: Path) -> None:
+    code, out, err = run(
+        write(tmp_path, "c.json", {"model_dir": "x" * 2_000_000, "save_checkpoints_steps": 5}), "--format", "python"
+    )
+    assert code == 0
+    assert "x... (2,000,000 characters)" in err
+    assert len(err) < 20_000
+    assert "x" * 2_000_000 in out

@@ -181,7 +181,7 @@ def test_two_rows_that_want_different_things_contradict_each_other() -> None:
         ('{"experimental_distribute": {"foo": 1}}', "foo is not a field of a DistributeConfig"),
         ('{"cluster_spec": {"chief": ["a:1"]},\n "task_type": "worker", "task_id": 7}', "line 2, column 2: task.type is wrong"),
         ('{"save_checkpoints_secs": 1e999}', "save_checkpoints_secs has a value of the wrong type"),
-        ('{"save_checkpoints_secs": NaN}', "NaN is not a number in JSON"),
+        ('{"save_checkpoints_secs": NaN}', "line 1, column 27: NaN is not a number in JSON"),
         ('{"keep_checkpoint_max": ' + "9" * 5000 + "}", "cannot be read"),
         ("[" * 100000, "cannot be read"),
         ('{\n "model_dir": "\\udc00"}', "line 2, column 16: half a character"),

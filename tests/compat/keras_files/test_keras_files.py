@@ -367,10 +367,10 @@ def unbuilt() -> Any:
     ("like_", "told"),
     [
         (f"{__name__}:wrong_function", "not a Keras model"),
-        (f"{__name__}:failing_function", "the user's own trouble"),
+        (f"{__name__}:failing_function", f"RuntimeError: the user's own trouble at {__file__}:"),
         (f"{__name__}:unbuilt", "no variables yet"),
-        (f"{__name__}:missing", "missing"),
-        ("no_such_module:make", "no_such_module"),
+        (f"{__name__}:missing", f"The model function {__name__}:missing cannot be called"),
+        ("no_such_module:make", "the module is searched in this folder and in PYTHONPATH"),
         ("text.json", "JSON"),
         ("list.json", "not the config of a model"),
         ("empty.keras", "zip"),

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import FILE, add_format
 from estimator_bridge.errors import BridgeError
 
@@ -58,8 +59,8 @@ def add_parser(kinds: Any) -> None:
     parser.add_argument(
         "--to",
         choices=_KINDS,
-        default="bilingual",
-        help="kind of TARGET; bilingual: name-based and object-based at once (default: %(default)s)",
+        help="kind of TARGET; bilingual: name-based and object-based at once (default: keras for a TARGET that ends in .keras, "
+        "keras-weights for .weights.h5, else bilingual)",
     )
     like = (
         "Keras model or checkpoint whose object graph or variable names to write; may be given twice, for SOURCE and for TARGET"
@@ -109,6 +110,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Converts and prints the report."""
     from estimator_bridge.compat.checkpoint import ConversionRequest, convert
     from estimator_bridge.compat.checkpoint.models.keras_process import keras_model
+    from estimator_bridge.compat.checkpoint.request import kind_of_name
 
     for like in arguments.like:
         model = keras_model(like)
@@ -119,15 +121,14 @@ def execute(arguments: argparse.Namespace) -> int:
     options["partition"] = [_partition(text) for text in arguments.partition]
     options["given"] = dict(_pair(text) for text in arguments.given)
     options["forget_bias"] = [_number(text) for text in arguments.forget_bias]
+    options["to"] = arguments.to or kind_of_name(arguments.target)
     report = convert(**options)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(report.to_json(), indent=1) + "\n")
     else:
-        from rich.console import Console
-
         from estimator_bridge.compat.checkpoint.inspection.terminal import print_report
 
-        print_report(report, Console(emoji=False), arguments.dry_run)
+        print_report(report, make_console(), arguments.dry_run)
     return report.exit_code
 
 

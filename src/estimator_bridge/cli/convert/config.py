@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.script_arguments import FILE
 from estimator_bridge.errors import BridgeError
 
@@ -206,8 +207,6 @@ def _print(python: Callable[[], str], data: Callable[[], Any], report: Report, a
     Returns:
         The exit code.
     """
-    from rich.console import Console
-
     from estimator_bridge.compat.config.report import report_data, report_table
 
     if arguments.format == "toml":
@@ -221,6 +220,7 @@ def _print(python: Callable[[], str], data: Callable[[], Any], report: Report, a
         text = python()
     code = report.exit_code(arguments.allow)
     if arguments.format != "json":
-        Console(stderr=arguments.format != "text", emoji=False).print(report_table(report, arguments.allow))
+        console = make_console(stderr=arguments.format != "text")
+        console.print(report_table(report, arguments.allow, expand=console.is_terminal))
     sys.stdout.write(("\n" if arguments.format == "text" else "") + text)
     return code

@@ -1,4 +1,4 @@
-"""The output of ``check``: lines and a table for readers, JSON for programs."""
+"""The output of ``check`` as lines and a table for readers, and as data for programs."""
 
 import dataclasses
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from estimator_bridge.compat.source.checking import FileReport
-from estimator_bridge.compat.source.verdicts import Kind, Verdict
+from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
 
 
 def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
@@ -23,15 +23,18 @@ def as_data(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
         {
             "path": report.path,
             "lines": report.lines,
-            "findings": [
-                dataclasses.asdict(finding) | {"kind": finding.kind.name.lower(), "verdict": finding.verdict.value}
-                for finding in report.findings
-            ],
+            "findings": [_finding_as_data(finding, report) for finding in report.findings],
         }
         for report in reports
     ]
     totals = total(reports)
     return {"tensorflow": version, "counts": {verdict.value: totals[verdict] for verdict in Verdict}, "files": files}
+
+
+def _finding_as_data(finding: SourceFinding, report: FileReport) -> dict[str, Any]:
+    cell, line = report.cells.find(finding.line)
+    values = dataclasses.asdict(finding) | {"kind": finding.kind.name.lower(), "verdict": finding.verdict.value, "line": line}
+    return {"cell": cell, **values} if cell else values
 
 
 def total(reports: Sequence[FileReport]) -> Counter[Verdict]:
@@ -54,7 +57,7 @@ def print_reports(reports: Sequence[FileReport], version: str, console: Any) -> 
     for report in reports:
         for finding in report.findings:
             if finding.verdict is not Verdict.RUNS:
-                where = f"{report.path}:{finding.line}:{finding.column}"
+                where = f"{report.cells.place(report.path, finding.line)}:{finding.column}"
                 text = f"{where}: {finding.verdict.value}: {finding.symbol}: {finding.message}"
                 console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(_table(reports))

@@ -1,0 +1,1 @@
+"""Jupyter notebooks as Python source: their code cells, and the lines that only IPython can run."""

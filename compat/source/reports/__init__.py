@@ -1,0 +1,1 @@
+"""The output of ``check``: lines and a table, JSON, SARIF."""
