@@ -128,6 +128,7 @@ _REASONS: dict[str, dict[str, str]] = {
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },
+    "tensorflow": {"function": "a rewrite's steps call Python, which XLA cannot"},
     "tf_keras.*.base_layer.Layer": {
         "__init__": "knows the models and layers of a rewrite's own loop",
         "__call__": "a model gets the old script's values when its first call makes its variables",

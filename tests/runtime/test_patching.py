@@ -138,7 +138,7 @@ def _owners(row: PatchedNames) -> Iterator[object]:
     if "*" in row.owner:
         yield from patterns[row.owner]
     else:
-        parent, _, _ = row.owner.rpartition(".")
+        parent = row.owner.rpartition(".")[0] or row.owner
         importlib.import_module(parent if parent.rpartition(".")[2].islower() else parent.rpartition(".")[0])
         yield pkgutil.resolve_name(row.owner)
 

@@ -240,6 +240,15 @@ def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
     assert (unknown is None) is (name is CauseName.BATCH_ORDER)
 
 
+@pytest.mark.parametrize(("others", "is_cause"), [((8, 8, 5), True), ((6, 4, 8), False)])
+def test_batches_of_many_sizes_have_no_size(others: tuple[int, ...], is_cause: bool) -> None:
+    rows = ((16, 8), *((size, size) for size in others))
+    batches = tuple(BatchEvidence(pair, (index, index)) for index, pair in enumerate(rows))
+    found = first_cause(evidence(PLAIN, PLAIN, {"shuffles": True}, batches=batches))
+
+    assert (found is not None and found.name is CauseName.BATCH_SIZE) is is_cause
+
+
 @pytest.mark.parametrize(
     ("old", "new", "is_cause"),
     [(False, True, True), (True, True, False), (True, False, False), (None, True, False), (False, None, False)],

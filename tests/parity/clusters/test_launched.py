@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -99,9 +101,12 @@ def test_a_cluster_that_stands_still_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_task_outlives_a_comparison_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_no_task_outlives_a_comparison_that_is_killed_or_interrupted(tmp_path: Path, number: int, code: int) -> None:
+    """A terminal sends Ctrl-C to the comparison and to the launcher of its side, which are one process group."""
     options = (*PARAMETER_SERVER, SCRIPT, tmp_path / "model", 9, "in-step", "hangs")
-    process = subprocess.Popen([sys.executable, "-m", "estimator_bridge", "compare", *map(str, options)], cwd=tmp_path)
+    command = [sys.executable, "-m", "estimator_bridge", "compare", *map(str, options)]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     below: dict[int, psutil.Process] = {}
 
     def is_waiting() -> bool:
@@ -110,11 +115,17 @@ def test_no_task_outlives_a_comparison_that_is_killed(tmp_path: Path) -> None:
 
     try:
         _until(is_waiting, seconds=200)
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)
+            _, errors = process.communicate(timeout=120)
+            assert "estimator-bridge: interrupted" in errors
     finally:
         process.kill()
         process.wait(timeout=10)
     _, alive = psutil.wait_procs(below.values(), timeout=60)
-    assert not alive
+    assert (alive, process.returncode) == ([], code)
+    report = tmp_path / "parity-report" / "report.json"
+    assert not report.exists() or json.loads(report.read_text())["verdict"] == "not comparable"
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> None:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
-from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles, rounded
 
 ROWS = np.random.RandomState(0).rand(400, 3).astype(np.float32)
 LABELS = np.arange(400)
@@ -71,6 +71,35 @@ def test_rows_of_one_file_may_be_seen_in_very_different_parts(tmp_path: Path) ->
 
     assert "features has mean" in messages[0][0]
     assert not messages[1], "rows that both have show that the data are the same"
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "is_found"),
+    [
+        ([1, 2, 3, 1], [4, 5, 6, 4], True),
+        ([1, 2, 3, 1], [4, 5, 3, 4], False),
+        ([1, 2, 3, 7], [4, 5, 6, 4], False),
+        ([1, 2, 3, 1], [4, 5, 6, 7], False),
+    ],
+)
+def test_two_sides_that_repeat_their_rows_and_share_none_have_other_data(
+    tmp_path: Path, own: list[int], recorded: list[int], is_found: bool
+) -> None:
+    new, inputs = Trace(tmp_path), Inputs()
+    new.make()
+    inputs.add((ROWS[:4], LABELS[:4]), (ROWS[4:8], LABELS[5:9]))
+    inputs.add_rows(own, recorded)
+    inputs.write(new)
+    findings, _ = judge_inputs(new)
+
+    assert [finding.level for finding in findings] == (["batch"] if is_found else [])
+    assert all("none of its 3 rows is one of the old script's" in finding.message for finding in findings)
+
+
+def test_rows_are_told_apart_by_what_rounding_leaves() -> None:
+    assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1 + 1e-7))) > 0.99
+    assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1.01))) < 0.1
+    assert rounded(LABELS) is LABELS
 
 
 def test_rounding_of_values_is_no_finding(tmp_path: Path) -> None:

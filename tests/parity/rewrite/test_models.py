@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,13 @@ import pytest
 import tensorflow as tf
 import tf_keras as keras
 
-from estimator_bridge.parity.rewrite.intercept.models import call_built, dataset_of, is_of_arrays
+from estimator_bridge.parity.rewrite.intercept.models import (
+    call_built,
+    compile_plainly,
+    dataset_of,
+    function_without_xla,
+    is_of_arrays,
+)
 from estimator_bridge.parity.rewrite.session import Session
 
 
@@ -64,6 +71,33 @@ def test_a_model_that_only_its_own_call_can_build_has_the_old_values_in_that_cal
 
     np.testing.assert_allclose(output, [[-10], [10]], rtol=1e-3)
     np.testing.assert_allclose(model.norm.moving_variance, [5.0], rtol=1e-6)
+
+
+class Noting(Session):
+    """A session that keeps notes in a list."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, message: str) -> None:
+        """Keeps a note."""
+        self.notes.append(message)
+
+
+def test_xla_which_cannot_call_python_is_left_out_with_a_note() -> None:
+    session, model = Noting(), keras.Sequential([keras.layers.Dense(1)])
+    compile_plainly(session, keras.Model.compile, model, "sgd", "mse")
+    assert not session.notes
+    compile_plainly(session, keras.Model.compile, model, "sgd", "mse", jit_compile=True, steps_per_execution=5)
+
+    @functools.partial(function_without_xla, session, tf.function, jit_compile=True)
+    def step(x: Any) -> Any:
+        return tf.numpy_function(lambda value: value * 2, [x], tf.float32)
+
+    assert (model._jit_compile, int(model._steps_per_execution)) == (False, 1)
+    assert step(tf.constant(2.0)) == 4
+    assert len(session.notes) == 2
+    assert "compiles with XLA" in session.notes[0]
 
 
 def test_two_threads_may_draw_from_a_generator() -> None:

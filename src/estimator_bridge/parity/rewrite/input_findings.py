@@ -39,7 +39,10 @@ def other_values(new: Trace) -> tuple[str, ...]:
         f"{name} is {slope:.4g} x the old script's" + (f" {offset:+.4g}" if offset else "")
         for name, (slope, offset) in event["lines"].items()
     ]
-    return (*lines, *(text for name, text in _far(event["spreads"]) if name not in event["lines"]))
+    far = [text for name, text in _far(event["spreads"]) if name not in event["lines"]]
+    if (distinct := event.get("others", 0)) and not lines and not far:
+        return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too",)
+    return (*lines, *far)
 
 
 def any_shuffles(*sources: bool | None) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 
 MOST = 200  # batches that are looked at
 ENOUGH = 1000  # values of a tensor to judge their spread
+AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
 PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
 _UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
 _UNEXPLAINED, _APART = 1e-8, 1e-3  # of the variance, that a line leaves over; of slope and offset
@@ -86,13 +88,18 @@ class Inputs:
         self._seen = self._equal = 0
         self._floats: set[str] = set()
         self._spreads: dict[str, SpreadPair] = {}
-        self._own_rows: set[int] = set()
-        self._rows: set[int] = set()
+        self._own_rows: Counter[int] = Counter()
+        self._rows: Counter[int] = Counter()
 
     def add_rows(self, own: Iterable[int], recorded: Iterable[int]) -> None:
-        """Keeps the digests of the rows of one batch of each."""
+        """Keeps the digests of the rows of one batch of each, which rounding has not changed."""
         self._own_rows.update(own)
         self._rows.update(recorded)
+
+    def _are_other_rows(self) -> bool:
+        """Returns True if both sides read rows again and again, and none is a row of the other."""
+        again = [sum(rows.values()) - len(rows) for rows in (self._own_rows, self._rows)]
+        return min(again) >= AGAIN * sum(self._rows.values()) > 0 and not self._own_rows.keys() & self._rows.keys()
 
     def add(self, own: Any, recorded: Any) -> None:
         """Looks at one batch of each; both have one structure."""
@@ -120,10 +127,26 @@ class Inputs:
                 for name, pair in self._spreads.items()
                 if name.startswith("features") and name in self._floats and min(pair.own.count, pair.old.count) >= ENOUGH
             }
-            if self._own_rows & self._rows:  # rows of the same data: a file in time's order, and one with its rows shuffled
+            if (
+                self._own_rows.keys() & self._rows.keys()
+            ):  # the same data: a file in time's order, and one with its rows shuffled
                 spreads = {}
             lines = {name: line for name, pair in self._spreads.items() if (line := pair.line())}
-            trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads, lines=lines)
+            distinct = len(self._own_rows) if self._are_other_rows() else 0
+            trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads, lines=lines, others=distinct)
+
+
+def rounded(array: Any) -> Any:
+    """Returns an array with about three digits of each float, so that rounding seldom makes rows unequal.
+
+    Example:
+        >>> rounded(np.array([0.1, 0.1000001, 0.102])).tolist()
+        [102.375, 102.375, 104.5]
+    """
+    if not np.issubdtype(array.dtype, np.floating):
+        return array
+    mantissa, exponent = np.frexp(array)
+    return np.ldexp(np.round(mantissa * 1024), exponent)
 
 
 def dataset_shuffles(dataset: Any) -> bool | None:

@@ -18,7 +18,7 @@ from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
 from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
-from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, rounded
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.runtime.batch_digest import batch_digest
@@ -135,7 +135,7 @@ class Session:
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
         found = [_rows(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
-        self.inputs.add_rows(*(digests for _, digests in found))
+        self.inputs.add_rows(*(_rows(list(map(rounded, side)))[1] for side in sides))
 
     def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
         """Writes if the script shuffles its own training data.

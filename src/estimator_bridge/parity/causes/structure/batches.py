@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.evidence import Evidence
 
+_MANY = 3  # sizes of batches: the usual one, and that of the last batch of an epoch are two
 _FED = " The recorded batches were fed, so losses do not show it."
 
 
 def batch_size(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if the first batch has another number of rows."""
+    """Yields a cause if the first batch has another number of rows; not for batches of many sizes, e.g. of rows by their length."""
+    sizes = [{batch.rows[side] for batch in evidence.batches} for side in (0, 1)]
+    varies = min(map(len, sizes)) >= _MANY
     for batch in evidence.batches[:1]:
         own, recorded = batch.rows
-        if own != recorded:
+        if own != recorded and not varies:
             seen = f"The new script's own first batch has {own} rows, the old script's has {recorded}."
             yield Cause(CauseName.BATCH_SIZE, seen, f"Batch the new script's input by {recorded}.", evidence.start + 1)
 

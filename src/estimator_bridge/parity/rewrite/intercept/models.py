@@ -31,7 +31,8 @@ def intercept(session: Session, keras: Any) -> None:
     """
     calls = _Calls(session, keras)
     wrap(keras.Model, fit=calls.fit, evaluate=calls.evaluate, predict=calls.predict, train_on_batch=calls.train_on_batch)
-    wrap(keras.Model, compile=_one_step_per_execution)
+    wrap(keras.Model, compile=functools.partial(compile_plainly, session))
+    wrap(tf, function=functools.partial(function_without_xla, session))
     wrap(keras.layers.Layer, __call__=functools.partial(call_built, session))
 
 
@@ -49,10 +50,23 @@ def _spec(value: Any) -> Any:
     return tf.type_spec_from_value(value) if tf.is_tensor(value) else value
 
 
-def _one_step_per_execution(original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+def compile_plainly(session: Session, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compiles a model so that each step calls Python, which records it: one step an execution, and no XLA."""
     if kwargs.get("steps_per_execution"):
         kwargs["steps_per_execution"] = 1
-    return original(model, *args, **kwargs)
+    return original(model, *args, **_without_xla(session, kwargs))
+
+
+def function_without_xla(session: Session, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Makes a function of a graph that can call Python."""
+    return original(*args, **_without_xla(session, kwargs))
+
+
+def _without_xla(session: Session, kwargs: dict[str, Any]) -> dict[str, Any]:
+    asked = [name for name in ("jit_compile", "experimental_compile") if kwargs.get(name)]
+    if asked:
+        session.note("The new script compiles with XLA (jit_compile), which rounds otherwise; it was compared without.")
+    return {**kwargs, **dict.fromkeys(asked, False)}
 
 
 class _Calls:
