@@ -43,7 +43,10 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["plan", "--mesh", "data=2,model=2", "train.py"], "data = 2 does not work yet."),
         (["plan", "--plan", "nowhere.toml", "train.py"], "The plan cannot be read."),
         (["plan", "--plan", "plan.toml", "--micro", "2", "train.py"], "--micro and --plan say the same twice."),
-        (["run", "--path", "modern", "--plan", "plan.toml", "--mesh", "model=2", "train.py"], "--mesh and --plan say the same twice."),
+        (
+            ["run", "--path", "modern", "--plan", "plan.toml", "--mesh", "model=2", "train.py"],
+            "--mesh and --plan say the same twice.",
+        ),
         (["plan", "nowhere.py"], "There is no such script."),
     ],
 )
@@ -51,7 +54,9 @@ def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list
     """One message, and exit code 2."""
     code, out, err = run_main(*arguments)
     assert (code, out) == (2, "")
-    assert err.startswith(f"estimator-bridge: {message}" if not message.startswith(("pipeline", "data")) else "estimator-bridge: --mesh")
+    assert err.startswith(
+        f"estimator-bridge: {message}" if not message.startswith(("pipeline", "data")) else "estimator-bridge: --mesh"
+    )
     assert message in err
     assert "Traceback" not in err
 
