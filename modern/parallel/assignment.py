@@ -57,7 +57,9 @@ class Assignment:
 
 
 def size_of(variable: Any) -> int:
-    """Returns the bytes of a variable; 0 if its shape is not fully known."""
+    """Returns the bytes of a variable; 0 for strings, and if its shape is not fully known."""
+    if variable.dtype.base_dtype == tf.string:
+        return 0
     return int(tf.TensorShape(variable.op.get_attr("shape")).num_elements() or 0) * int(variable.dtype.base_dtype.size)
 
 

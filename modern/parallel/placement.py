@@ -37,6 +37,8 @@ class Placer:
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
         """Returns the devices of a training step's variables and other operations, and logs the bytes of each device."""
         assignment, devices = self.placed(model, step)
+        if self.mesh.has_gpus:  # operations that no GPU runs, e.g. on integers, are placed, too
+            tf.config.set_soft_device_placement(True)
         for device in dict.fromkeys([*self.mesh.names, *assignment.devices.values()]):
             units = [unit for unit in assignment.units if assignment.devices[unit.first.op.name] == device]
             count, size = sum(len(unit.members) for unit in units), sum(unit.size for unit in units)

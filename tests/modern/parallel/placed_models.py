@@ -25,6 +25,7 @@ class Case(NamedTuple):
         options: Options of the engine, with and without the plan.
         input_fn: Input of the training.
         resumed: True to train on from the checkpoints as well.
+        hooked: True to let a session hook read a tensor of each step.
     """
 
     make: Callable[[Path], Any]
@@ -32,6 +33,7 @@ class Case(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012 -- read only
     input_fn: Callable[[], Any] = regression_input
     resumed: bool = False
+    hooked: bool = False
 
 
 def dense(net: Any, units: int, name: str, activation: Any = None) -> Any:
@@ -139,5 +141,6 @@ CASES = {
     "uncommon optimizer": Case(_made(uncommon), PlacementPlan(2, (PlaceRule("a/.*", 1),))),
     "script": Case(_made(scoped), PlacementPlan(2, (), True)),
     "wide and deep": Case(wide_and_deep, input_fn=named_input),
+    "hook": Case(_made(mlp), hooked=True),
     "micro": Case(_made(recommender), options={"micro": 2}),
 }

@@ -33,11 +33,25 @@ class _Seen(Callback):
         self.where: dict[str, tuple[str, int]] = {}
 
     def begin(self, transplant: Any, step: int) -> None:
-        self.where = {name: (one.device[-5:], one.numpy().nbytes) for name, one in transplant.variables.items()}
+        self.where = {name: (one.device[-5:], _size(one)) for name, one in transplant.variables.items()}
 
     def after(self, progress: Progress) -> bool:
         self.losses.extend(map(float, progress.losses))
         return False
+
+
+def _size(variable: Any) -> int:
+    """Returns the bytes of a variable's value; strings do not count."""
+    value = np.asarray(variable.numpy())
+    return value.nbytes if value.dtype.kind in "biufc" else 0
+
+
+class _Reader(tf.compat.v1.train.SessionRunHook):
+    """Reads a tensor with every step, so that each step runs as a call of a session."""
+
+    def before_run(self, run_context: Any) -> Any:
+        product = next(op for op in run_context.session.graph.get_operations() if op.type == "MatMul").outputs[0]
+        return tf.compat.v1.train.SessionRunArgs(product)
 
 
 def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Seen:
@@ -45,7 +59,8 @@ def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Se
     seen = _Seen()
     tf.keras.utils.set_random_seed(7)  # of Keras' initialisers
     options = {"placement": placement, "callbacks": lambda: [seen], **case.options}
-    engine("modern", **options).train(case.make(folder), case.input_fn, steps=steps)
+    hooks = [_Reader()] if case.hooked else None
+    engine("modern", **options).train(case.make(folder), case.input_fn, steps=steps, hooks=hooks)
     return seen
 
 

@@ -1,0 +1,103 @@
+"""``estimator-bridge plan``, and runs under a plan: what they print, refuse and write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.cli.test_main import run_main
+from tests.packaging.conftest import ROOT
+from tests.running import estimator_bridge_command
+
+SENTENCES = ROOT / "examples" / "parallel" / "train.py"
+DIGITS = ROOT / "examples" / "digits" / "train.py"
+MATCHES_NOTHING = """
+[mesh]
+model = 2
+[[place]]
+match = "encoder/.*"
+device = 1
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script that a request is refused before."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("raise AssertionError('started')\n")
+    (tmp_path / "plan.toml").write_text("[mesh]\nmodel = 2\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
+        (["run", "--plan", "plan.toml", "train.py"], "--plan works only on the modern path."),
+        (["run", "--path", "modern", "--mesh", "pipeline=2", "train.py"], "pipeline = 2 does not work yet."),
+        (["plan", "--mesh", "data=2,model=2", "train.py"], "data = 2 does not work yet."),
+        (["plan", "--plan", "nowhere.toml", "train.py"], "The plan cannot be read."),
+        (["plan", "--plan", "plan.toml", "--micro", "2", "train.py"], "--micro and --plan say the same twice."),
+        (
+            ["run", "--path", "modern", "--plan", "plan.toml", "--mesh", "model=2", "train.py"],
+            "--mesh and --plan say the same twice.",
+        ),
+        (["plan", "nowhere.py"], "There is no such script."),
+    ],
+)
+def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list[str], message: str) -> None:
+    """One message, and exit code 2."""
+    code, out, err = run_main(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        f"estimator-bridge: {message}" if not message.startswith(("pipeline", "data")) else "estimator-bridge: --mesh"
+    )
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
+    """Words, places and two layers of a transformer, each with two slots that its optimizer names after it."""
+    flags = ["--model_dir=model", "--batch_size=64"]
+    ended = estimator_bridge_command("plan", "--mesh", "model=2", "--format", "json", SENTENCES, *flags, cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    assert not list(tmp_path.iterdir())
+    found = json.loads(ended.out)
+    held = [row["variable_bytes"] + row["slot_bytes"] for row in found["devices"]]
+    assert len(held) == 2
+    assert max(held) <= 0.6 * sum(held)
+    (words,) = [row for row in found["variables"] if row["name"] == "embeddings/words"]
+    assert (words["variable_bytes"], words["slot_bytes"]) == (500 * 64 * 4, 2 * 500 * 64 * 4)
+    assert {row["source"] for row in found["crossings"]} == {"/device:CPU:0", "/device:CPU:1"}
+
+
+def test_a_pattern_that_matches_nothing_ends_a_run_before_it_trains(tmp_path: Path) -> None:
+    """No checkpoint is written."""
+    (tmp_path / "plan.toml").write_text(MATCHES_NOTHING)
+    flags = ["--model_dir=model", "--train_steps=2"]
+    ended = estimator_bridge_command("run", "--path", "modern", "--plan", "plan.toml", SENTENCES, *flags, cwd=tmp_path)
+    assert ended.code == 2
+    assert "estimator-bridge: The plan's pattern 'encoder/.*' matches no variable." in ended.err
+    assert "Traceback" not in ended.err
+    assert not list(tmp_path.glob("model/model.ckpt*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", [SENTENCES, DIGITS], ids=["sentences", "digits"])
+def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, example: Path) -> None:
+    """Bit by bit, and in processes of their own."""
+    checkpoints = []
+    for name, options in (("one", []), ("placed", ["--mesh", "model=2"])):
+        flags = [f"--model_dir={tmp_path / name}", "--train_steps=20"]
+        ended = estimator_bridge_command("run", "--path", "modern", *options, example, *flags, cwd=tmp_path)
+        assert ended.code == 0, ended.err[-3000:]
+        reader = tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-20"))
+        checkpoints.append({key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()})
+    one, placed = checkpoints
+    assert one.keys() == placed.keys()
+    assert all(np.array_equal(one[key], placed[key]) for key in one)
