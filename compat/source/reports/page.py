@@ -18,7 +18,7 @@ _MOST_FINDINGS = 200
 
 
 class Stage(enum.Enum):
-    """How far a script is, best first."""
+    """The stage of a script, best first."""
 
     RUNS = "runs"
     LOOK = "runs, to be looked at"
