@@ -1,6 +1,7 @@
 """Judges files and folders: applies every rule to every file."""
 
 import dataclasses
+import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -120,11 +121,12 @@ def judge_python2(source: Source, python2: bool = False) -> Iterator[SourceFindi
         yield from judge(source, verdict)
 
 
-def find_files(paths: Sequence[str]) -> list[Path]:
+def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """Returns the Python files and notebooks at and below paths, each once.
 
     Args:
         paths: Files of any name, and folders; hidden folders and installed packages below them are skipped.
+        exclude: Patterns of paths, or of parts of paths, to leave out.
 
     Raises:
         BridgeError: A path does not exist, or there is no Python file.
@@ -140,6 +142,9 @@ def find_files(paths: Sequence[str]) -> list[Path]:
                 fix="Check the path.",
             )
         found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
+    kept = [path for path in found if not _is_excluded(path, exclude)]
+    if found and not kept:
+        raise BridgeError("--exclude leaves out every file.", received=", ".join(exclude), fix="Leave out fewer.")
     if not found:
         raise BridgeError(
             "No Python file was found.",
@@ -147,7 +152,12 @@ def find_files(paths: Sequence[str]) -> list[Path]:
             received=", ".join(paths),
             fix="Name a Python file, or a folder with Python files.",
         )
-    return list(found)
+    return kept
+
+
+def _is_excluded(path: Path, patterns: Sequence[str]) -> bool:
+    names = [path.as_posix(), *path.parts, *(parent.as_posix() for parent in path.parents)]
+    return any(fnmatch.fnmatchcase(name, pattern.rstrip("/")) for pattern in patterns for name in names)
 
 
 def _below(folder: Path) -> Iterator[Path]:

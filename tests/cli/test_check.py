@@ -143,6 +143,46 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.usefixtures("project")
+def test_files_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--exclude", "trainer", "--exclude", "*o*.py", "."]) == 0
+    assert "1 file, " in capsys.readouterr().out
+    assert main.main(["check", "--exclude", "*.py", "."]) == 2
+    assert capsys.readouterr().err.startswith("estimator-bridge: --exclude leaves out every file.\n")
+
+
+@pytest.mark.usefixtures("project")
+def test_only_one_verdict_is_shown_and_the_exit_code_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--only", "mended", "trainer"]) == 1
+    lines = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("trainer/")]
+    assert lines == ["mended"]
+
+
+def test_a_baseline_decides_the_exit_code(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--format", "json", "."]) == 2
+    write(project / "known.json", capsys.readouterr().out)
+    assert main.main(["check", "--baseline", "known.json", "."]) == 0
+    assert " human: " not in capsys.readouterr().out
+    write(project / "trainer" / "human.py", "import tensorflow as tf\n\ntf.train.Nothing\ntf.train.Other\n")
+    assert main.main(["check", "--baseline", "known.json", "."]) == 1
+    assert [line.split(": ")[2] for line in capsys.readouterr().out.splitlines() if " human: " in line] == ["tf.train.Other"]
+
+
+def test_a_page_is_written_and_replaced_but_never_a_file_of_the_users(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert main.main(["check", "--html", "pages/check.html", "trainer"]) == 1
+    assert "1 of 2 files need no human" in (project / "pages" / "check.html").read_text()
+    assert [path.name for path in (project / "pages").iterdir()] == ["check.html"]
+    write(project / "mine.html", "mine")
+    capsys.readouterr()
+    for path in ("mine.html", "pages", "mine.html/check.html"):
+        assert main.main(["check", "--html", path, "trainer"]) == 2
+        assert capsys.readouterr().err.startswith("estimator-bridge: The report cannot be written.\n")
+    assert (project / "mine.html").read_text() == "mine"
+
+
 def test_a_bar_where_there_is_something_to_wait_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,7 @@ class IPythonLine(NamedTuple):
     Attributes:
         line: Line in the cell, from 1.
         symbol: Name of the magic or of the shell's command, e.g. ``%cd`` or ``!wget``.
-        advice: What to do about it; empty if a script does without the line.
+        advice: Advice on its replacement; empty if a script does without the line.
     """
 
     line: int
@@ -161,7 +161,7 @@ def _judge_line(command: str, is_assigned: bool) -> tuple[str, str, str]:
 
 
 class _State:
-    """Whether the next line goes on with a statement: inside brackets, a long string, or after a backslash."""
+    """Position in a statement, which goes on inside brackets and long strings, and after a backslash."""
 
     def __init__(self) -> None:
         self._depth = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,8 @@ _EPILOG = """examples:
   estimator-bridge check train.ipynb
   estimator-bridge check --format json . > report.json
   estimator-bridge check --format sarif . > check.sarif
+  estimator-bridge check --html check.html --exclude tests --only human .
+  estimator-bridge check --baseline report.json .
 
 A file is judged as a script, with the modules of its own that it imports; in a folder, each file is judged by itself.
 Nothing is run or written, and TensorFlow is not loaded: names are looked up in a table for its installed version.
@@ -48,9 +51,26 @@ def add_parser(verbs: Any) -> None:
     explanation = "text: findings and a table; json: one object; sarif: SARIF 2.1.0 for code scanning; "
     explanation += "github: annotations of GitHub Actions (default: %(default)s)"
     add_format(parser, explanation, "sarif", "github")
+    _add_choice(parser)
     paths = parser.add_argument("paths", metavar="PATH", nargs="+", help="a Python file or a notebook, or a folder with them")
     paths.complete = FILE
     parser.set_defaults(execute=execute)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    explanation = (
+        "file or folder to leave out, as a pattern of its path or of a part of it, e.g. tests or '*_old.py'; repeatable"
+    )
+    parser.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help=explanation)
+    verdicts = "show findings with this verdict alone; the exit code stays that of all findings"
+    parser.add_argument("--only", choices=("human", "look", "mended"), help=verdicts)
+    known = "output of an earlier check --format json; only findings that it lacks are shown and decide the exit code"
+    for flag, metavar, help_ in (
+        ("--baseline", "FILE", known),
+        ("--html", "FILE", "also write one page: each script's stage, what stops most scripts, sums by folder"),
+    ):
+        file = parser.add_argument(flag, type=Path, metavar=metavar, help=help_)
+        file.complete = FILE  # type: ignore[attr-defined]
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -58,6 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.compat.source.checking import Judge, find_files
     from estimator_bridge.compat.source.forecast import judge_script
     from estimator_bridge.compat.source.reports import text
+    from estimator_bridge.compat.source.reports.baseline import read_baseline, without_known
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict
     from estimator_bridge.legacy.upstream_contrib import offered
@@ -68,15 +89,29 @@ def execute(arguments: argparse.Namespace) -> int:
     judge = Judge(load_surface(version), offered, arguments.py2)
     scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
     found: dict[str, FileReport] = {}
-    for path in _with_progress(find_files(arguments.paths)):
+    known = read_baseline(arguments.baseline) if arguments.baseline else {}
+    for path in _with_progress(find_files(arguments.paths, arguments.exclude)):
         reports_on_file = judge_script(judge, path, arguments.path, arguments.micro) if path in scripts else [judge.file(path)]
         for report in reports_on_file:
             found.setdefault(report.path, report)
     reports = list(found.values())
-    _print(reports, version, arguments.format)
-    if any(report.unreadable for report in reports):
+    if arguments.html is not None:
+        from estimator_bridge.compat.source.reports.page import render_page
+        from estimator_bridge.parity.report.write import write_page
+
+        write_page(arguments.html, render_page(reports, version))
+    reports = without_known(reports, known)
+    _print(_only(reports, arguments.only), version, arguments.format)
+    if any(report.unreadable and report.findings for report in reports):
         return 2
     return 1 if text.total(reports)[Verdict.HUMAN] else 0
+
+
+def _only(reports: list[FileReport], verdict: str | None) -> list[FileReport]:
+    if verdict is None:
+        return reports
+    kept = [tuple(finding for finding in report.findings if finding.verdict.value == verdict) for report in reports]
+    return [dataclasses.replace(report, findings=findings) for report, findings in zip(reports, kept, strict=True)]
 
 
 def _print(reports: Sequence[FileReport], version: str, form: str) -> None:

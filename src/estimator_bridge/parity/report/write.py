@@ -10,7 +10,7 @@ import pathlib
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from estimator_bridge.compat.checkpoint.writing.staging import Disk, new_folders
 from estimator_bridge.errors import BridgeError
@@ -71,11 +71,27 @@ def write_report(result: ParityResult, folder: pathlib.Path, summaries: Summarie
         folder / JSON_NAME: render_json(result).encode("ascii"),
     }
     others = (summaries or Summaries()).render(result)
-    with _explained(folder, *others), contextlib.ExitStack() as stack:
+    fix = "Name other paths with --out, --junit and --markdown." if others else "Name another folder with --out."
+    with _explained(folder, fix, *others), contextlib.ExitStack() as stack:
         for parent in dict.fromkeys(path.parent for path in (*report, *others)):
             stack.enter_context(new_folders(parent, Disk()))
         _check_targets(folder, others)
         _publish(report | others)
+
+
+def write_page(path: pathlib.Path, content: str) -> None:
+    """Writes one page, replacing that of an earlier run.
+
+    Args:
+        path: Path of the page; its folder is created if it is missing.
+        content: HTML with the mark of this package, a meta element.
+
+    Raises:
+        BridgeError: The file cannot be written, or exists and was not written by this package.
+    """
+    with _explained(path, "Name another path."), new_folders(path.parent, Disk()):
+        _check_marks([path])
+        _publish({path: content.encode("utf-8", "backslashreplace")})
 
 
 def replace_report(result: ParityResult, folder: pathlib.Path, summaries: Summaries | None = None) -> None:
@@ -91,7 +107,7 @@ def replace_report(result: ParityResult, folder: pathlib.Path, summaries: Summar
     """
     chosen = summaries or Summaries()
     paths = (folder / HTML_NAME, folder / JSON_NAME, *filter(None, (chosen.junit, chosen.markdown)))
-    with _explained(folder):
+    with _explained(folder, "Name another folder with --out."):
         has_report = any(path.is_file() for path in paths)
     if has_report:
         write_report(result, folder, summaries)
@@ -100,12 +116,17 @@ def replace_report(result: ParityResult, folder: pathlib.Path, summaries: Summar
 def _check_targets(folder: pathlib.Path, others: Iterable[pathlib.Path]) -> None:
     """Raises OSError if a file or folder of the user has the name of a file to write."""
     page, data = folder / HTML_NAME, folder / JSON_NAME
-    for target in (page, data, *others):
+    if data.is_dir():
+        raise IsADirectoryError(f"{data.name} is a folder")
+    # The data belong to a page that is there; the first versions did not mark them.
+    _check_marks((page, *others) if page.is_file() else (page, data, *others))
+
+
+def _check_marks(targets: Sequence[pathlib.Path]) -> None:
+    for target in targets:
         if target.is_dir():
             raise IsADirectoryError(f"{target.name} is a folder")
-    for target in filter(pathlib.Path.is_file, (page, data, *others)):
-        if target == data and page.is_file():
-            continue  # it belongs to the page; the first versions did not mark it
+    for target in filter(pathlib.Path.is_file, targets):
         with target.open("rb") as file:
             marked = _MARK.search(file.read(_MARK_WITHIN))
         if not marked:
@@ -150,13 +171,13 @@ def _put_back(target: pathlib.Path, backup: pathlib.Path, kind: type[BaseExcepti
 
 
 @contextlib.contextmanager
-def _explained(folder: pathlib.Path, *others: pathlib.Path) -> Iterator[None]:
+def _explained(folder: pathlib.Path, fix: str, *others: pathlib.Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise BridgeError(
             "The report cannot be written.",
-            expected="a folder that can be created and written",
+            expected="a place that can be created and written",
             received=f"{', '.join(map(str, (folder, *others)))} ({error.strerror or error})",
-            fix="Name another folder with --out." if not others else "Name other paths with --out, --junit and --markdown.",
+            fix=fix,
         ) from error

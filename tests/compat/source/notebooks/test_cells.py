@@ -23,7 +23,7 @@ def test_code_cells_are_numbered_as_jupyter_does() -> None:
 
 
 def test_lines_of_all_cells_are_found_in_their_cells() -> None:
-    source = read_source(notebook("import os\n\nx = 1", "%matplotlib inline\nos.getcwd()"), "a.ipynb")
+    source = read_source(notebook("import os\n\n", "%matplotlib inline\nos.getcwd()"), "a.ipynb")
     assert source.place(source.tree.body[-1].lineno) == "a.ipynb:cell 2:2"
     assert [source.place(line.line) for line in source.ipython_lines] == ["a.ipynb:cell 2:1"]
     assert source.names.imports[0][0] == "os"
