@@ -206,9 +206,14 @@ class Session:
         if self.structure(call) and not self.plan.adapt:
             pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
 
+    @property
+    def has_started(self) -> bool:
+        """True if a step has ended whose variables had the old script's values before."""
+        return bool(self.index) and self.weights is not None
+
     def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any) -> None:
         """Gives models and optimizers the old script's initial values, until the first step has ended."""
-        if self.index and self.weights is not None:
+        if self.has_started:
             return
         given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
         if self.weights is not None and given == self._given:
