@@ -17,7 +17,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.balance import balanced
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.plan import HOST, PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
 
 _KERNELS = ("ResourceApply", "ResourceSparseApply")  # each updates several variables at once, which must be on one device
 _BALANCE, _SCRIPT = "balance", "tf.device"
@@ -165,8 +165,10 @@ def script_device(op: Operation, mesh: Mesh) -> str | None:
     spec = tf.DeviceSpec.from_string(op.device)
     if spec.device_type is None or spec.device_index is None:
         return None
-    number = HOST if spec.device_type == "CPU" and (mesh.has_gpus or spec.device_index == 0) else spec.device_index
-    if number != HOST and number >= len(mesh.names):
+    number = int(spec.device_index)
+    if spec.device_type == "CPU" and (mesh.has_gpus or number == 0):
+        return mesh.host
+    if number >= len(mesh.names):
         raise refused(
             op,
             f"The script places {op.name!r} on a device that the mesh does not have.",

@@ -1,4 +1,4 @@
-"""What a plan costs, by static shapes: bytes of variables and slots on each device, and bytes of tensors between devices."""
+"""Costs of a plan by static shapes: bytes of variables and slots on each device, and bytes of tensors between devices."""
 
 from __future__ import annotations
 

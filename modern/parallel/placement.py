@@ -55,7 +55,7 @@ def placed_operations(plan: PlacementPlan, mesh: Mesh, assignment: Assignment, s
     """Chooses devices for the operations of a training step.
 
     Args:
-        plan: Whether the script's own devices count.
+        plan: Plan, which may keep the script's own devices.
         mesh: Devices.
         assignment: Devices of the variables.
         step: Training step.

@@ -193,7 +193,7 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
         if not isinstance(given, kind) or not all(isinstance(one, dict) for one in (given if name == "place" else ())):
             form = f"[[{name}]]" if name == "place" else f"[{name}]"
             raise BridgeError(f"{source}: {name!r} is not written as {form}.", expected=form, received=given)
-        for table in given if name == "place" else [given]:
+        for table in given if isinstance(given, list) else [given]:
             for key, value in table.items():
                 _check(_known(keys, key, f"{source}: [{name}]", "key"), f"{source}: {key}", value)
     mesh, batch = tables.get("mesh", {}), tables.get("batch", {})

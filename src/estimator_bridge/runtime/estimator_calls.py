@@ -90,7 +90,7 @@ class Engine(Protocol):
         writes: True if a training writes into its model_dir.
     """
 
-    writes = True
+    writes: bool = True
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train``."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -23,6 +25,7 @@ from estimator_bridge.modern.parallel.placement import placed_operations
 from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
 from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
 from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
+from tests.modern.step.test_transplant_surface import SUMMED
 from tests.running import python_output
 
 CPUS = Mesh(("/device:CPU:0", "/device:CPU:1"))
@@ -38,8 +41,6 @@ def trained() -> dict[str, Any]:
 
 def trained_by(*names: str) -> dict[str, Any]:
     """Returns the results of trainings, which need a process of their own for their devices."""
-    import sys
-
     found: dict[str, Any] = json.loads(python_output(sys.executable, Path(__file__).with_name("placed_trainings.py"), *names))
     return found
 
@@ -88,6 +89,16 @@ def test_other_models_are_bit_identical() -> None:
     for result in results.values():
         check_equal(result)
     assert {device for device, _ in results["script"]["where"].values()} == {"CPU:0", "CPU:1"}
+
+
+@pytest.mark.slow
+def test_what_scripts_write_is_bit_identical() -> None:
+    """Of losses that are sums, TensorFlow's graph optimizer adds the terms in another order in each run."""
+    for name, result in trained_by("surface").items():
+        if name in SUMMED:
+            np.testing.assert_allclose(*result["losses"], rtol=1e-6)
+            result["losses"] = [[], []]
+        check_equal(result)
 
 
 def step_of(model_fn: ModelFn, folder: Path, input_fn: Any = regression_input) -> tuple[ModelGraph, Plan]:
