@@ -148,7 +148,9 @@ class _Loop:
             fed = self._session.fed(batch, self._spec, recorded)
             batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
         if not self._session.has_started:
-            self._session.start(self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch)
+            self._session.start(
+                self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch
+            )
         self._session.begin_step()
         self._is_open, self._session.open_loop = True, self._close
         return batch
