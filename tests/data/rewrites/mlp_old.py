@@ -8,6 +8,7 @@ import tensorflow as tf
 parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float, default=0.01)
 parser.add_argument("--one-device", action="store_true")
+parser.add_argument("--permuted", action="store_true")
 ARGS = parser.parse_args()
 
 
@@ -18,7 +19,11 @@ def data(rows, seed):
 
 
 def batches(rows, seed, shuffle):
-    dataset = tf.data.Dataset.from_tensor_slices(data(rows, seed))
+    x, y = data(rows, seed)
+    if ARGS.permuted and shuffle:
+        order = np.random.RandomState(5).permutation(rows)
+        return tf.data.Dataset.from_tensor_slices(({"x": x["x"][order]}, y[order])).batch(16)
+    dataset = tf.data.Dataset.from_tensor_slices((x, y))
     return (dataset.shuffle(rows, seed=3) if shuffle else dataset).batch(16)
 
 

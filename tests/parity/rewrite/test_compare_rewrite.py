@@ -51,6 +51,14 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert not result.not_compared
 
 
+def test_an_order_that_the_old_script_draws_itself_is_no_fixed_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), ("--form=arrays",)))  # whose rows fit shuffles
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py"), ("--permuted",)), plan)
+
+    assert result.verdict == "equal", result.findings
+
+
 def test_a_batch_that_a_function_takes_from_an_iterator_is_refused_by_name() -> None:
     plan = RewritePlan(Script(str(DATA / "forms_new.py"), ("--form=iterator",)))
 
