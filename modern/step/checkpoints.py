@@ -45,13 +45,14 @@ def _write(variables: Mapping[str, Any], saved: Sequence[SavedTensor], device: s
 
     @tf.function(autograph=False)
     def write(path: Tensor) -> Tensor:
-        tf.raw_ops.SaveV2(
+        done = tf.raw_ops.SaveV2(
             prefix=path,
             tensor_names=[one.name for one in saved],
             shape_and_slices=[one.slice_spec for one in saved],
             tensors=[tf.cast(variables[one.variable].read_value(), one.dtype) for one in saved],
         )
-        return tf.constant(True)
+        with tf.control_dependencies([done]):  # on another machine a function runs only what its outputs depend on
+            return tf.identity(path)
 
     with tf.device(device):
         return write(tf.constant(prefix))
