@@ -68,7 +68,10 @@ def test_a_checkpoint_of_a_transplant_is_one_of_a_saver(tmp_path: Path, monkeypa
     transplant = transplant_of(STARTED["partitioned"], tmp_path, monkeypatch)
     (tmp_path / "own").mkdir()
     transplant.save(transplant.saved(), str(tmp_path / "own" / "model.ckpt-3"))
-    assert sorted(file.name for file in (tmp_path / "own").iterdir()) == ["model.ckpt-3.data-00000-of-00001", "model.ckpt-3.index"]
+    assert sorted(file.name for file in (tmp_path / "own").iterdir()) == [
+        "model.ckpt-3.data-00000-of-00001",
+        "model.ckpt-3.index",
+    ]
     readers = [tf.train.load_checkpoint(str(folder / "model.ckpt-3")) for folder in (tmp_path, tmp_path / "own")]
     assert readers[0].debug_string() == readers[1].debug_string()
     for name in readers[0].get_variable_to_shape_map():
@@ -87,13 +90,13 @@ def started_by(**scaffold: Callable[[], Any]) -> Any:
     return model_fn
 
 
-def starting_from(*make: Callable[[], Any]) -> Any:
+def starting_from(make: Callable[[], Any]) -> Any:
     """A model_fn with two more variables that start from one tensor."""
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        value = make[0]()
+        value = make()
         for name in ("one", "two"):
-            v1.get_variable(name, initializer=lambda: tf.identity(value), dtype=tf.float32, shape=[3])
+            v1.get_variable(name, initializer=lambda shape, **_: tf.identity(value), shape=[3])
         loss = tf.reduce_mean(tf.square(linear(features["x"]) - labels))
         return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
@@ -103,7 +106,10 @@ def starting_from(*make: Callable[[], Any]) -> Any:
 ONLY_BY_SESSION: Mapping[str, tuple[Any, str]] = {
     "init_fn": (started_by(init_fn=lambda: lambda scaffold, session: None), "Scaffold"),
     "init_op": (started_by(init_op=v1.global_variables_initializer), "Scaffold"),
-    "Python": (starting_from(lambda: v1.py_func(lambda: np.ones(3, np.float32), [], tf.float32)), "belongs to the chief"),
+    "Python": (
+        starting_from(lambda: tf.reshape(v1.py_func(lambda: np.ones(3, np.float32), [], tf.float32), [3])),
+        "belongs to the chief",
+    ),
     "one draw for two": (starting_from(lambda: tf.random.uniform([3])), "draws without a seed"),
 }
 
