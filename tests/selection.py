@@ -161,6 +161,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "modern/test_exports.py::test_folders_curves_and_state_are_those_of_the_legacy_path",
     "modern/test_exports.py::test_old_exports_are_deleted_and_the_best_are_kept",
     "modern/training/parameter_servers/test_refusals.py::test_the_learning_rate_is_each_trainers_own_and_in_no_variable",
+    "modern/training/parameter_servers/test_sharded_state.py::test_two_parameter_servers_hold_what_the_chief_never_does",
     "modern/training/test_mixed_precision.py::test_a_script_that_scales_its_loss_keeps_that_and_is_refused_with_the_flag",
     "modern/training/test_mixed_precision.py::test_twenty_steps_are_near_those_in_float32",
     "modern/training/test_train.py::test_a_listener_may_stop_the_training",

@@ -17,6 +17,7 @@ from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
+from estimator_bridge.modern.step.initial_values import fill
 from estimator_bridge.modern.step.split_checks import check_split
 
 
@@ -89,14 +90,13 @@ class Transplant:
         if self.pieces > 1:
             check_split(model, self._plan.updates)
         self._devices = place(model, self._plan) if place else {}
-        values = model.initial_values()
+        values = self._initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)
         self.global_step = self.store[model.global_step]
         self.updates = self._with_optimizers()
         slots = {template.op.name: variable for update in self.updates for template, variable in _slots(self.store, *update)}
-        for name, variable in slots.items():
-            variable.assign(values[name])
         self.variables = {template.op.name: self.store[template] for template in templates} | slots
+        fill(self.variables, values, slots)
         self._means = self._copies(values)
         self.settled = self.variables | self._means
         self._import()
@@ -115,6 +115,10 @@ class Transplant:
     def is_whole(self, tensor: Tensor) -> bool:
         """Returns True if a step computes a tensor from all rows of the batch that its replica takes."""
         return self.pieces == 1 or tensor is self.model.spec.loss
+
+    def _initial_values(self) -> Mapping[str, Any]:
+        """Returns the initial value of every variable by its operation's name: an array, or a ``DeviceValue``."""
+        return self.model.initial_values()
 
     def _copies(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Makes variables for means over replicas of several workers, since only all workers together can compute a mean."""

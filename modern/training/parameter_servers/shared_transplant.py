@@ -1,7 +1,7 @@
 """A transplant whose variables are on parameter servers, for any number of trainers."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,7 +10,11 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Tensor, refused
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.graph.optimizers.capture import Update
+from estimator_bridge.modern.graph.savers import SavedTensor
 from estimator_bridge.modern.graph.variables import assigned
+from estimator_bridge.modern.step.checkpoints import save_by_device
+from estimator_bridge.modern.step.initial_values import OnlyBySessionError, device_values
+from estimator_bridge.modern.step.shared_folders import folder_of, is_shared
 from estimator_bridge.modern.step.transplant import Transplant
 
 
@@ -37,6 +41,29 @@ class SharedTransplant(Transplant):
     def trainers(self) -> int:
         """Number of the chief and the workers."""
         return int(getattr(tf.distribute.get_strategy().extended, "_num_workers", 0)) + 1
+
+    @property
+    def _servers(self) -> list[str]:
+        """Devices of the parameter servers; without a cluster, this process."""
+        servers = int(getattr(tf.distribute.get_strategy().extended, "_num_ps", 0))
+        return [f"/job:ps/replica:0/task:{index}/device:CPU:0" for index in range(servers)] or ["/device:CPU:0"]
+
+    def _initial_values(self) -> Mapping[str, Any]:
+        try:
+            return device_values(self.model, self._servers)
+        except OnlyBySessionError as reason:
+            v1.logging.info("The chief's memory must hold all initial values several times over, since %s.", reason)
+            return super()._initial_values()
+
+    def save(self, saved: Sequence[SavedTensor], prefix: str) -> None:
+        """Writes a checkpoint with a data file of each parameter server, or with one of this process if they do not share its folder.
+
+        Training waits meanwhile, since callbacks run between two pools of steps; so all values are of the same moment.
+        """
+        if is_shared(folder_of(prefix), sorted({self.settled[one.variable].device for one in saved})):
+            save_by_device(self.settled, saved, prefix)
+        else:
+            super().save(saved, prefix)
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()

@@ -1,0 +1,63 @@
+"""A TensorFlow 1 training of a large embedding table in slices; at its end each task leaves the peak of its memory in model_dir."""
+
+import argparse
+import atexit
+import json
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+WIDTH = 64
+ROW_BYTES = 2 * WIDTH * 4  # with Adagrad's slot
+
+
+def model_fn(features, labels, mode, params):
+    """Regresses on the mean of some rows of the table."""
+    table = tf.get_variable(
+        "table",
+        [params["rows"], WIDTH],
+        initializer=tf.random_uniform_initializer(-0.05, 0.05),
+        partitioner=tf.fixed_size_partitioner(params["slices"]),
+    )
+    rows = tf.nn.embedding_lookup(table, features["ids"])
+    hidden = tf.layers.dense(tf.reduce_mean(rows, 1), 16, activation=tf.nn.relu)
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(hidden, 1))
+    step = tf.train.get_or_create_global_step()
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.train.AdagradOptimizer(0.05).minimize(loss, step))
+
+
+def input_fn(rows):
+    """Returns endless batches of row numbers and numbers to predict."""
+    random = np.random.RandomState(0)
+    ids = random.randint(0, rows, [256, 8])
+    labels = random.normal(size=[256, 1]).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices(({"ids": ids}, labels)).repeat().batch(32)
+
+
+def leave_peak(folder):
+    """Writes the largest memory of this process, in MiB."""
+    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    with open("/proc/self/status") as status:
+        (peak,) = (int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+    with open(os.path.join(folder, "peak-{type}-{index}".format(**task)), "w") as file:
+        file.write(str(peak))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model_dir", required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--slices", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=20)
+    flags = parser.parse_args()
+    os.makedirs(flags.model_dir, exist_ok=True)
+    atexit.register(leave_peak, flags.model_dir)
+    config = tf.estimator.RunConfig(flags.model_dir, tf_random_seed=1, save_summary_steps=None)
+    estimator = tf.estimator.Estimator(model_fn, config=config, params={"rows": flags.rows, "slices": flags.slices})
+    train = tf.estimator.TrainSpec(lambda: input_fn(flags.rows), max_steps=flags.steps)
+    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(lambda: input_fn(flags.rows), steps=1))
+
+
+if __name__ == "__main__":
+    main()
