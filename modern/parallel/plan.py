@@ -63,6 +63,20 @@ class ParallelPlan:
     micro: int = 1
     micro_statistics: bool = False
 
+    def describe(self, who: str) -> list[str]:
+        """Returns a sentence for each part of the plan.
+
+        Args:
+            who: Subject of the sentences.
+        """
+        holds = [f"{who} holds the model on {self.placement.devices} devices."] if self.placement.devices > 1 else []
+        computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 else []
+        return [*holds, *computes]
+
+
+NOT_PARALLEL = ParallelPlan()
+"""The plan of a training on one device, on whole batches."""
+
 
 class _Key(NamedTuple):
     """Values of one key of a plan.
@@ -134,6 +148,18 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
     "elastic": {"workers": _Key(_is_list, "a list of two numbers", (), "Leave out [elastic].")},
 }
 """Tables of a plan and their keys. Keys that do not work yet have their place, so that plans stay readable."""
+
+
+def of_dict(fields: Mapping[str, Any]) -> ParallelPlan:
+    """Returns the plan of which ``dataclasses.asdict`` made ``fields``, perhaps by way of JSON.
+
+    Example:
+        >>> of_dict(dataclasses.asdict(ParallelPlan(micro=4))).micro
+        4
+    """
+    placement = dict(fields["placement"])
+    rules = tuple(PlaceRule(**rule) for rule in placement.pop("rules"))
+    return ParallelPlan(**{**fields, "placement": PlacementPlan(rules=rules, **placement)})
 
 
 def of_mesh(text: str) -> ParallelPlan:

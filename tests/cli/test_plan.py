@@ -101,3 +101,15 @@ def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, exam
     one, placed = checkpoints
     assert one.keys() == placed.keys()
     assert all(np.array_equal(one[key], placed[key]) for key in one)
+
+
+@pytest.mark.slow
+def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
+    """The report says so."""
+    flags = ["--train_steps=5", "--log_steps=1"]
+    options = ["--mesh", "model=2", "--out", "report", "--format", "json"]
+    ended = estimator_bridge_command("compare", *options, SENTENCES, *flags, cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    result = json.loads(ended.out)
+    assert result["verdict"] == "equal"
+    assert "The modern side holds the model on 2 devices." in result["notes"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.consoles import make_console
+from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
@@ -30,6 +31,7 @@ _EPILOG = """examples:
   estimator-bridge compare --steps 200 train.py
   estimator-bridge compare --free-run train.py
   estimator-bridge compare --replicas 2 --format json train.py
+  estimator-bridge compare --mesh model=2 train.py
   estimator-bridge compare --reference-python old/bin/python train.py
   estimator-bridge compare --seeds 5 --margin 0.02 train.py
   estimator-bridge compare --resume recordings train.py
@@ -108,6 +110,7 @@ def add_parser(verbs: Any) -> None:
     again = "run the modern side, or the rewrite, once more, and tell beside each difference what its two runs differ by"
     parser.add_argument("--noise", action="store_true", help=again)
     parser.add_argument("--keep", action="store_true", help="keep what both sides record, and their logs")
+    add_plan(parser)
     add_options(parser, "--replicas", "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     _add_thresholds(parser)
     _add_cluster(parser)
@@ -252,7 +255,13 @@ def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object
         ("--free-run", arguments.free_run),
         ("--replicas", arguments.replicas != 1),
         ("--reference-python", arguments.reference_python),
+        *_parallel_options(arguments),
     ]
+
+
+def _parallel_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
+    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro > 1}
+    return [(flag, value is not None and value is not False) for flag, value in given.items()]
 
 
 def _rewrite_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
@@ -283,6 +292,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if plan and cluster and arguments.seeds is None:
         raise BridgeError("A rewrite is compared with a cluster by final metrics only.", fix="Add --seeds 5.")
     _check_together(script, arguments, cluster)
+    plan_of(arguments)
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, cluster, arguments)
@@ -297,12 +307,16 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
     """Refuses options that mean nothing together."""
     if cluster and arguments.replicas != 1:
         raise BridgeError("--replicas is for one process, and --worker for several.", fix="Leave out --replicas.")
+    parallel = [flag for flag, is_given in _parallel_options(arguments) if is_given]
+    if cluster and parallel:
+        raise BridgeError(f"{parallel[0]} is for one process, and --worker for several.", fix=f"Leave out {parallel[0]}.")
     of_one = [flag for flag in ("--noise", "--reference-python") if getattr(arguments, flag[2:].replace("-", "_"))]
     if cluster and of_one:
         raise BridgeError(f"{of_one[0]} is for scripts of one process.", fix=f"Leave out {of_one[0]}.")
     chosen = (
         *(("--free-run", arguments.free_run), ("--steps", arguments.steps), ("--noise", arguments.noise)),
         ("--reference-python", arguments.reference_python),
+        *_parallel_options(arguments),
         *((flag, value) for flag, value in _rewrite_options(arguments) if flag != "--new-args"),
     )
     named = [flag for flag, value in chosen if value]
@@ -355,6 +369,7 @@ def _compare(
                 replicas=arguments.replicas,
                 reference=arguments.reference_python,
                 cluster=cluster,
+                parallel=plan_of(arguments),
                 **common,
             )
     write_report(result, arguments.out, _summaries(arguments))

@@ -22,6 +22,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
@@ -93,6 +94,7 @@ def compare(
     replaying: bool = True,
     replicas: int = 1,
     cluster: ClusterPlan | None = None,
+    parallel: ParallelPlan = NOT_PARALLEL,
     thresholds: Thresholds | None = None,
     steps: int | None = None,
     recordings: Recordings | None = None,
@@ -107,6 +109,7 @@ def compare(
         replaying: True to give the modern side the legacy side's batches; False to run the script's input on each side.
         replicas: Number of replicas of the modern side, which share each batch.
         cluster: Cluster as which each side runs; its tasks must train in step.
+        parallel: Mesh and micro-batches of the modern side.
         thresholds: Largest differences that count as equal.
         steps: Number of training steps after which each side ends the script; None to run it to its end.
         recordings: Folder in which both sides record; by default a temporary one.
@@ -134,7 +137,7 @@ def compare(
         for side in (REFERENCE, *SIDES) if reference else SIDES:
             python = reference if side == REFERENCE else ""
             order = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
-            orders[side] = dataclasses.replace(order, cluster=cluster)
+            orders[side] = dataclasses.replace(order, cluster=cluster, parallel=parallel)
             seconds[side] = run_side(orders[side], watch)
             for event in orders[side].traces(side)[0].events("limited"):  # by --steps, or by Ctrl-C
                 steps = event["steps"]
@@ -160,7 +163,9 @@ def compare(
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
         if reference:
             result = with_reference(result, judged, traces)
-    return dataclasses.replace(result, seconds=seconds, environment=environment())
+    return dataclasses.replace(
+        result, seconds=seconds, environment=environment(), notes=(*result.notes, *parallel.describe("The modern side"))
+    )
 
 
 def compare_rewrite(

@@ -23,6 +23,7 @@ from typing import Any
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan, of_dict
 from estimator_bridge.parity.clusters.plan import ClusterPlan, task_of_this_process
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
@@ -48,6 +49,7 @@ class Order:
         seed: Seed of a side that trains freely; None for a side that records or is given a recording.
         cluster: Cluster as which the side runs; None for one process.
         task: Task of the cluster that this process is, as in names of files; empty outside of it.
+        parallel: Mesh and micro-batches of the modern side.
     """
 
     side: str
@@ -62,6 +64,7 @@ class Order:
     python: str = ""
     cluster: ClusterPlan | None = None
     task: str = ""
+    parallel: ParallelPlan = NOT_PARALLEL
 
     def trace(self, side: str) -> Trace:
         """Returns a side's trace, or that of this task on the side."""
@@ -113,7 +116,15 @@ def _read_order(text: str) -> Order:
     fields = json.loads(text)
     cluster = fields["cluster"] and ClusterPlan(**fields["cluster"])
     plan = read_plan(fields["plan"])
-    return Order(**{**fields, "script": Script(**fields["script"]), "plan": plan, "cluster": cluster})
+    return Order(
+        **{
+            **fields,
+            "script": Script(**fields["script"]),
+            "plan": plan,
+            "cluster": cluster,
+            "parallel": of_dict(fields["parallel"]),
+        }
+    )
 
 
 def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
@@ -191,7 +202,15 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     start = order.traces(order.recorded)[0]
     audited = not (order.cluster and order.cluster.counts.get("ps"))
     return ReplayingEngine(
-        trace, limit, order.trace(order.recorded), order.replaying, order.replicas, moved, start=start, audited=audited
+        trace,
+        limit,
+        order.trace(order.recorded),
+        order.replaying,
+        order.replicas,
+        moved,
+        start=start,
+        audited=audited,
+        parallel=order.parallel,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.graph_session import GraphSession
 from estimator_bridge.modern.engine import ModernEngine
+from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.replaying import install_start, with_recorded_batches
@@ -28,6 +29,7 @@ class ReplayingEngine(TracedEngine):
         start: Trace with the initial values; ``recorded`` by default, the chief's in a cluster.
         audited: True to look at the batches of every step; parameter servers do not allow that.
         moved: Function of a path that returns the path in the side's folders.
+        parallel: Mesh and micro-batches.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class ReplayingEngine(TracedEngine):
         moved: Callable[[str], str] = str,
         start: Trace | None = None,
         audited: bool = True,
+        parallel: ParallelPlan = NOT_PARALLEL,
     ) -> None:
-        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], audited=audited)
+        own = {"audited": audited, **vars(parallel)}
+        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], **own)
         super().__init__(engine, trace, limit, moved)
         wrap(GraphSession, read_input=self._note_own_batches)
         self._recorded = recorded
