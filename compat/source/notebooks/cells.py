@@ -119,7 +119,7 @@ def read_cells(content: bytes, path: str) -> list[Cell]:
 
     Example:
         >>> read_cells(b'{"cells": [{"cell_type": "code", "source": ["x = 1\\n", "y = 2"]}]}', "a.ipynb")
-        [Cell(number=1, text='x = 1\ny = 2\n', ipython_lines=())]
+        [Cell(number=1, text='x = 1\ny = 2\n', ipython_lines=(), features=())]
     """
     notebook = _read_notebook(content, path)
     cells: list[Cell] = []

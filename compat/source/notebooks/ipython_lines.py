@@ -67,9 +67,9 @@ def without_ipython_lines(text: str) -> tuple[str, list[IPythonLine]]:
         Python, and the lines that were replaced.
 
     Example:
-        >>> without_ipython_lines("%matplotlib inline\nx = 1\n!rm -r data")
-        ('pass\nx = 1\npass', [IPythonLine(line=1, symbol='%matplotlib', advice=''), \
-IPythonLine(line=3, symbol='!rm', advice='Do it before the run, e.g. in a shell, and take it out.')])
+        >>> python, lines = without_ipython_lines("%matplotlib inline\nx = 1\n!rm -r data")
+        >>> python, [line.symbol for line in lines if line.advice]
+        ('pass\nx = 1\npass', ['!rm'])
     """
     lines = _without_common_indent(text.split("\n"))
     found: list[IPythonLine] = []

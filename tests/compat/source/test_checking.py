@@ -94,6 +94,13 @@ def test_a_package_that_refuses() -> None:
     ]
 
 
+def test_calls_of_ipython_need_a_human_where_nothing_tests_for_it() -> None:
+    assert verdicts("get_ipython().run_line_magic('matplotlib', 'inline')") == [(1, "get_ipython", "human")]
+    assert verdicts("if 'ipykernel' in names:\n    get_ipython()") == [(2, "get_ipython", "look")]
+    assert verdicts("try:\n    get_ipython()\nexcept NameError:\n    pass") == []
+    assert verdicts("from IPython import get_ipython\nget_ipython()") == []
+
+
 def test_keras_by_itself() -> None:
     expected = [] if load_surface(installed_version()).version.startswith("2.15.") else [(1, "keras.layers.Dense", "mended")]
     assert verdicts("from keras.layers import Dense\nDense(3)") == expected
