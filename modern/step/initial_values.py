@@ -104,7 +104,7 @@ def device_values(model: ModelGraph, devices: Sequence[str]) -> dict[str, Device
     path = state.model_checkpoint_path if state else None
     values = _restored(model, path, devices) if path else {}
     values |= _initialised([variable for variable in model.variables() if variable.op.name not in values], devices)
-    if path:
+    if state and path:
         scaffold.saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     return values
 
