@@ -37,7 +37,7 @@ def input_fn(rows):
 
 def leave_peak(folder):
     """Writes the largest memory of this process, in MiB."""
-    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief", "index": 0})
     with open("/proc/self/status") as status:
         (peak,) = (int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
     with open(os.path.join(folder, "peak-{type}-{index}".format(**task)), "w") as file:
