@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,35 @@ def test_a_line_that_is_being_written_is_left_for_later(pair: Pair) -> None:
         file.write('{"event": "step", "call": "train-0", "st')
     assert len(list(pair.legacy.events("step"))) == 1
     assert pair.judge().verdict == "equal"
+
+
+def test_a_line_that_is_completed_while_it_is_read_is_left_for_later(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.train([3.0])
+    path = pair.legacy.folder / "events.jsonl"
+    begun, rest = b'{"event": "no', b'te", "text": "x"}\n'
+    reads = [path.read_bytes() + begun, b"", rest, b""]  # the writer goes on after the reader has met the end of the file
+
+    class GrowingFile(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def seekable(self) -> bool:
+            return True
+
+        def seek(self, offset: int, whence: int = 0) -> int:
+            assert offset == 0
+            return 0
+
+        def readinto(self, buffer: Any) -> int:
+            read = reads.pop(0)
+            buffer[: len(read)] = read
+            return len(read)
+
+    before = [event["event"] for event in pair.legacy.events()]
+    monkeypatch.setattr(Path, "open", lambda path, mode: io.BufferedReader(GrowingFile()))
+    seen: list[dict[str, Any]] = []
+    pair.legacy.follow(0, seen.append)
+    assert [event["event"] for event in seen] == before
 
 
 def test_following_a_trace_gives_each_event_once(pair: Pair) -> None:

@@ -53,9 +53,10 @@ class Trace:
         with self._events.open("rb") as file:
             file.seek(position)
             for line in file:
-                if line.endswith(b"\n"):
-                    position += len(line)
-                    yield json.loads(line), position
+                if not line.endswith(b"\n"):
+                    return  # the next line read would be the rest of this one, once it is written
+                position += len(line)
+                yield json.loads(line), position
 
     def batches(self, call: str) -> Path:
         """Returns the path of a call's record file."""
