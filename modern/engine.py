@@ -23,6 +23,7 @@ from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.tpu import without_tpu
 from estimator_bridge.modern.distribution.worker_checks import lost_workers
 from estimator_bridge.modern.evaluation import evaluate as evaluation
+from estimator_bridge.modern.exports import copied_variables
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
@@ -188,12 +189,13 @@ class ModernEngine(Engine):
         """Executes ``Estimator.export_saved_model``, by tensorflow-estimator itself.
 
         The checkpoint has TF1's names, so the exporter finds every variable. The SavedModel has the signatures and tensor names that
-        serving clients know. A worker that is not the chief exports into a temporary folder.
+        serving clients know. A worker that is not the chief exports into a temporary folder. Variables are copied, not loaded.
         """
         self.calls += 1
         if _follows(estimator.config):
             call = dataclasses.replace(call, export_dir_base=self._aside.name)
-        exported: bytes = self._estimator.export_saved_model(estimator, call)
+        with copied_variables():
+            exported: bytes = self._estimator.export_saved_model(estimator, call)
         return exported
 
     @contextlib.contextmanager

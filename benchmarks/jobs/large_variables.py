@@ -1,4 +1,4 @@
-"""A TensorFlow 1 training of a large embedding table in slices; at its end each task leaves the peak of its memory in model_dir."""
+"""A TensorFlow 1 training of a large embedding table in slices; its tasks, or an export, leave their peak of memory in a file."""
 
 import argparse
 import atexit
@@ -22,7 +22,10 @@ def model_fn(features, labels, mode, params):
     )
     rows = tf.nn.embedding_lookup(table, features["ids"])
     hidden = tf.layers.dense(tf.reduce_mean(rows, 1), 16, activation=tf.nn.relu)
-    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(hidden, 1))
+    value = tf.layers.dense(hidden, 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=value)
+    loss = tf.losses.mean_squared_error(labels, value)
     step = tf.train.get_or_create_global_step()
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.train.AdagradOptimizer(0.05).minimize(loss, step))
 
@@ -35,13 +38,23 @@ def input_fn(rows):
     return tf.data.Dataset.from_tensor_slices(({"ids": ids}, labels)).repeat().batch(32)
 
 
+def serving_input():
+    """Returns the inputs of a SavedModel: row numbers."""
+    ids = {"ids": tf.placeholder(tf.int64, [None, 8])}
+    return tf.estimator.export.ServingInputReceiver(ids, ids)
+
+
+def peak():
+    """Returns the largest memory of this process so far, in MiB."""
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+
+
 def leave_peak(folder):
     """Writes the largest memory of this process, in MiB."""
     task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief", "index": 0})
-    with open("/proc/self/status") as status:
-        (peak,) = (int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
     with open(os.path.join(folder, "peak-{type}-{index}".format(**task)), "w") as file:
-        file.write(str(peak))
+        file.write(str(peak()))
 
 
 def main():
@@ -50,11 +63,18 @@ def main():
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--slices", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--export", help="folder for a SavedModel of the last checkpoint; nothing is trained")
     flags = parser.parse_args()
     os.makedirs(flags.model_dir, exist_ok=True)
-    atexit.register(leave_peak, flags.model_dir)
     config = tf.estimator.RunConfig(flags.model_dir, tf_random_seed=1, save_summary_steps=None)
     estimator = tf.estimator.Estimator(model_fn, config=config, params={"rows": flags.rows, "slices": flags.slices})
+    if flags.export:
+        before = peak()
+        folder = estimator.export_saved_model(flags.export, serving_input).decode()
+        with open(os.path.join(folder, "peak"), "w") as file:
+            file.write(str(peak() - before))
+        return
+    atexit.register(leave_peak, flags.model_dir)
     train = tf.estimator.TrainSpec(lambda: input_fn(flags.rows), max_steps=flags.steps)
     tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(lambda: input_fn(flags.rows), steps=1))
 

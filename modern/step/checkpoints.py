@@ -1,14 +1,18 @@
-"""Checkpoints whose data each device writes by itself, so that no process holds the values of all variables."""
+"""Checkpoints that are written part by part, by devices or one after the other, so that no process holds all variables."""
 
 import contextlib
+import glob
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.savers import SavedTensor
+
+_PART = 64 * 2**20
+"""Bytes of a part of a copy, unless one variable alone is larger; a smaller model is one data file."""
 
 
 def save_by_device(variables: Mapping[str, Any], saved: Sequence[SavedTensor], prefix: str) -> None:
@@ -24,15 +28,57 @@ def save_by_device(variables: Mapping[str, Any], saved: Sequence[SavedTensor], p
     by_device: dict[str, list[SavedTensor]] = {}
     for one in saved:
         by_device.setdefault(variables[one.variable].device, []).append(one)
-    folder = f"{prefix}_temp_{uuid.uuid4().hex}"
-    parts = [f"{folder}/part-{number:05d}-of-{len(by_device):05d}" for number in range(len(by_device))]
-    tf.io.gfile.mkdir(folder)
-    try:
+    with _merged(prefix, len(by_device)) as parts:
         written = [
             _write(variables, own, device, part) for (device, own), part in zip(sorted(by_device.items()), parts, strict=True)
         ]
         for flag in written:  # operations on other machines may run after the calls have returned
             flag.numpy()
+
+
+def copy_tensors(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
+    """Copies tensors of a checkpoint into another one, whose files appear only when complete.
+
+    Tensors are read and written in groups: as many as have the bytes of the largest, or 64 MiB if that is more. Each group is one data
+    file. If the source has several data files, so has the copy.
+
+    Args:
+        source: Checkpoint to read.
+        saved: Tensors to copy, which the source has.
+        prefix: Checkpoint to write.
+    """
+    sizes = [(one.shape.num_elements() or 0) * one.dtype.size for one in saved]
+    files = len(tf.io.gfile.glob(f"{glob.escape(source)}.data-*")) or 1
+    most = max(*sizes, min(sum(sizes) // files, _PART))
+    groups: list[list[SavedTensor]] = []
+    left = -1
+    for one, size in zip(saved, sizes, strict=True):
+        if size > left:
+            groups.append([])
+            left = most
+        groups[-1].append(one)
+        left -= size
+    with _merged(prefix, len(groups)) as parts:
+        for group, part in zip(groups, parts, strict=True):
+            _copy(source, group, part)
+
+
+def _copy(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
+    names, specs = [one.name for one in saved], [one.slice_spec for one in saved]
+    values = tf.raw_ops.RestoreV2(
+        prefix=source, tensor_names=names, shape_and_slices=specs, dtypes=[one.dtype for one in saved]
+    )
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=specs, tensors=values)
+
+
+@contextlib.contextmanager
+def _merged(prefix: str, number: int) -> Iterator[list[str]]:
+    """Yields prefixes of parts to write in a new folder; at the end they become one checkpoint, or nothing if the context fails."""
+    folder = f"{prefix}_temp_{uuid.uuid4().hex}"
+    parts = [f"{folder}/part-{place:05d}-of-{number:05d}" for place in range(number)]
+    tf.io.gfile.mkdir(folder)
+    try:
+        yield parts
         tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=parts, destination_prefix=prefix, delete_old_dirs=True)
     except BaseException:
         with contextlib.suppress(tf.errors.OpError):

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
-from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
+from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors, unlike
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.step.shared_folders import folder_of, is_shared
 
@@ -120,23 +120,13 @@ def _check_start(model: ModelGraph) -> None:
 def _restored(model: ModelGraph, path: str, devices: Sequence[str]) -> dict[str, DeviceValue]:
     """Returns the values of all global variables as a checkpoint has them, whole or in slices."""
     _check_read(path, devices)
-    reader = tf.train.load_checkpoint(path)
-    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-    templates = {variable.op.name: variable for variable in model.collection(v1.GraphKeys.GLOBAL_VARIABLES)}
-    values = {}
-    for saved in saved_tensors(model.graph, model.spec.scaffold.saver):
-        shape = templates[saved.variable].shape if saved.variable in templates else tf.TensorShape(None)
-        whole = [int(size) for size in saved.slice_spec.split()[:-1]] if saved.slice_spec else shape
-        if saved.name not in shapes or dtypes[saved.name] != saved.dtype or not _fits(shapes[saved.name], whole):
-            raise OnlyBySessionError(f"the checkpoint has no {saved.name!r} of the model's shape and type")
-        values[saved.variable] = DeviceValue(functools.partial(_read, path, saved), shape, saved.dtype)
-    if templates.keys() - values.keys():
+    saved = saved_tensors(model.graph, model.spec.scaffold.saver)
+    for name in unlike(path, saved):
+        raise OnlyBySessionError(f"the checkpoint has no {name!r} of the model's shape and type")
+    values = {one.variable: DeviceValue(functools.partial(_read, path, one), one.shape, one.dtype) for one in saved}
+    if {variable.op.name for variable in model.collection(v1.GraphKeys.GLOBAL_VARIABLES)} - values.keys():
         raise OnlyBySessionError("its Saver does not save all variables")
     return values
-
-
-def _fits(shape: Sequence[int], expected: Any) -> bool:
-    return bool(tf.TensorShape(shape).is_compatible_with(expected))
 
 
 def _read(path: str, saved: SavedTensor, handles: Sequence[Tensor]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.runtime.estimator_calls import interposed
-from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, estimator, linear, make_engine, saved, spec, v1
+from tests.modern.jobs import ONE_BY_ONE, PATHS, X, Y, assert_close, engine, estimator, linear, make_engine, saved, spec, v1
 from tests.modern.test_event_files import read
 
 WORDS = np.array(["b", "a", "z", "c"] * 12)
@@ -148,3 +149,79 @@ def v1_view(path: Path) -> tuple[dict[str, Any], dict[str, Any], Any]:
         signature = loaded.signature_def["serving_default"]
         shapes = {variable.op.name: variable.shape.as_list() for variable in v1.global_variables()}
         return signatures, shapes, session.run(signature.outputs["value"].name, {signature.inputs["examples"].name: examples()})
+
+
+def averaged(value: Any) -> v1.train.Scaffold:
+    """Exports moving averages in place of the variables that it trains, but the slices as they are."""
+    named = v1.train.ExponentialMovingAverage(0.9).variables_to_restore()
+    shadows = {name: variable for name, variable in named.items() if "part_" not in name}
+    return v1.train.Scaffold(saver=v1.train.Saver(shadows | {"sliced/table": v1.global_variables("sliced")}))
+
+
+class OwnSaver(v1.train.Saver):
+    """A Saver whose methods may do anything."""
+
+
+SCAFFOLDS: dict[str, Callable[[Any], Any]] = {
+    "Saver of the export": lambda value: None,
+    "moving averages": averaged,
+    "Saver of another class": lambda value: v1.train.Scaffold(saver=OwnSaver(sharded=True)),
+}
+
+
+def sliced(scaffold: Callable[[Any], Any], use_resource: bool = True) -> Callable[..., Any]:
+    """A model_fn with a table in slices, whose export has a Scaffold of its own."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        with v1.variable_scope("sliced", partitioner=v1.fixed_size_partitioner(2), use_resource=use_resource):
+            table = v1.get_variable("table", [3, 2], initializer=v1.random_uniform_initializer(-1, 1))
+        value = linear(tf.concat([features["x"], tf.matmul(features["x"], tf.convert_to_tensor(table))], 1))
+        if mode == "infer":
+            return spec(mode, None, None, predictions=value, scaffold=scaffold(value))
+        loss = tf.reduce_mean(tf.square(value - labels))
+        train_op = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+        with tf.control_dependencies([train_op]):
+            return spec(mode, loss, v1.train.ExponentialMovingAverage(0.9).apply(v1.trainable_variables()))
+
+    return model_fn
+
+
+def exported(path: str, made: Any, folder: Path, **options: Any) -> Path:
+    features = {"x": tf.io.FixedLenFeature([3], tf.float32), "word": tf.io.FixedLenFeature([], tf.string)}
+    receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(features)
+    return Path(os.fsdecode(engine(path).export_saved_model(made, str(folder / path), receiver, **options)))
+
+
+def answers(path: Path) -> Any:
+    (answer,) = tf.saved_model.load(str(path)).signatures["serving_default"](examples=tf.constant(examples())).values()
+    return answer.numpy()
+
+
+@pytest.mark.parametrize("use_resource", [True, False], ids=["resources", "references"])
+@pytest.mark.parametrize("name", SCAFFOLDS)
+def test_variables_are_copied_from_the_checkpoint(
+    name: str, use_resource: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session loads them only if the script has a Saver of its own class."""
+    engine("legacy").train(estimator(sliced(SCAFFOLDS[name]), tmp_path / "model"), input_fn, steps=6)
+    made = estimator(sliced(SCAFFOLDS[name], use_resource), tmp_path / "model")
+    legacy = exported("legacy", made, tmp_path)
+    with monkeypatch.context() as patch:
+        if name != "Saver of another class":
+            patch.setattr(v1.train.Saver, "restore", lambda *arguments: pytest.fail("a session loaded the variables"))
+        modern = exported("modern", made, tmp_path)
+    readers = [tf.train.load_checkpoint(str(path / "variables" / "variables")) for path in (legacy, modern)]
+    assert readers[0].debug_string() == readers[1].debug_string()
+    np.testing.assert_array_equal(answers(modern), answers(legacy))
+    assert files(modern) == files(legacy)
+    assert v1.train.Saver.restore.__name__ == "restore", "nothing stays replaced"
+
+
+def test_a_checkpoint_that_does_not_fit_fails_as_on_the_legacy_path(tmp_path: Path) -> None:
+    engine("legacy").train(estimator(sliced(SCAFFOLDS["Saver of the export"]), tmp_path / "model"), input_fn, steps=2)
+    other = estimator(with_vocabulary(tmp_path / "none"), tmp_path / "model")
+    (tmp_path / "none").write_text("a\n")
+    for path in PATHS:
+        with pytest.raises(ValueError, match=r"Could not load all requested variables(?s:.)*Key bias not found"):
+            exported(path, other, tmp_path)
+        assert not list((tmp_path / path).glob("[0-9]*")), "no export appears"

@@ -34,7 +34,8 @@ _REASONS: dict[str, dict[str, str]] = {
         "train evaluate predict export_saved_model export_savedmodel": "hands the calls to the engine of the chosen path; "
         "a launcher hears that an evaluation is no stall",
         "_call_input_fn": "mends and shares out what an input_fn returns",
-        "_call_model_fn": "keeps the batch for an audit, and the loss of an evaluation for a comparison",
+        "_call_model_fn": "keeps the batch for an audit, and the loss of an evaluation for a comparison; "
+        "finds the Saver of an export",
         "_train_with_estimator_spec": "adds hooks: of the launcher, of an audit, of synchronous replicas, of a recording",
         "_train_model_default": "refuses tasks that share no variables; knows the replicas",
         "_actual_train_model_distributed _evaluate_build_graph": "counts the CPUs of a strategy in the session's device_count",
@@ -49,6 +50,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "parse_iterator_result": "keeps the batches of replicas for a recording",
     },
     f"{_ESTIMATOR}.tpu.tpu_estimator.*Estimator*": {"_ctx": "a TPUEstimator builds its graphs as for CPU and GPU"},
+    "tensorflow.python.training.saver.Saver": {"restore save": "an export copies the checkpoint's variables"},
     # The real tf.contrib.
     "tensorflow.python.framework.registry.Registry": {
         "register": "what tf.contrib's files register a second time stays as it is"
