@@ -114,7 +114,7 @@ def goals(runs: dict[str, list[Cost]]) -> list[tuple[str, float, float]]:
     def seconds(way: str) -> float:
         return statistics.median(cost.seconds for cost in runs[way])
 
-    peak = max(cost.peak for way in (LINK, SCALED, COPY) for cost in runs[way])
+    peak = max(cost.peak for way in (LINK, SCALED, COPY, SLICED) for cost in runs[way])
     return [
         ("link, with fsync: seconds", 0.1, seconds(LINK)),
         ("link: part of cp", 0.02, ratio(LINK, CP)),
@@ -130,6 +130,16 @@ def goals(runs: dict[str, list[Cost]]) -> list[tuple[str, float, float]]:
 def nothing() -> Callable[[Path], None]:
     """Prepares a method that only starts the interpreter."""
     return lambda folder: None
+
+
+def sliced() -> Callable[[Path], None]:
+    """Prepares a conversion that cuts all variables and slots into slices."""
+    from estimator_bridge.compat.checkpoint.conversion.convert import convert
+
+    def run(folder: Path) -> None:
+        assert convert(*_paths(folder / "Adam"), to="name-based", partition=[(".*/kernel", 3)]).written
+
+    return run
 
 
 def ours(optimizer: str, copy: bool = False) -> Callable[[], Callable[[Path], None]]:
@@ -248,6 +258,7 @@ def _paths(folder: Path, old: str = "old") -> tuple[Path, Path]:
 
 
 NOTHING, LINK, COMMAND, SCALED, COPY = "nothing", "ours, link", "ours, link, the whole command", "ours, Momentum", "ours, copy"
+SLICED = "ours, into slices"
 CP, CP_SLOT, READ, WRITE = "cp and fsync", "cp and fsync of Momentum's slot", "ours, index read", "ours, index written"
 SLOW: Sequence[str] = ("load_checkpoint and SaveV2", "tf.Variable and tf.train.Checkpoint", "TensorFlow's estimator converter")
 WAYS: dict[str, Callable[[], Callable[[Path], None]]] = {
@@ -257,6 +268,7 @@ WAYS: dict[str, Callable[[], Callable[[Path], None]]] = {
     SCALED: ours("Momentum"),
     CP_SLOT: copy_files("slot-copied", "slot"),
     COPY: ours("Adam", copy=True),
+    SLICED: sliced,
     CP: copy_files("Adam", "Adam/old/*"),
     READ: read_many,
     WRITE: write_many,
