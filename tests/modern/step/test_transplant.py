@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from tests.modern.jobs import (
     train,
     v1,
 )
+from tests.running import python_output
 
 trainer = v1.train
 
@@ -390,3 +393,10 @@ def test_a_read_that_waits_for_nothing_gives_the_value_before_the_step(tmp_path:
         return finish(mode, loss)
 
     assert train("modern", model_fn, tmp_path, steps=1)["mean"] == pytest.approx(0.1 * 1.0 + 0.1 * 2.0 + 0.1 * 3.0)
+
+
+@pytest.mark.usefixtures("warm_python")
+def test_tables_are_filled_on_other_machines() -> None:
+    """A lookup right after has the words, though a remote function may run no more than its outputs depend on."""
+    answers = python_output(sys.executable, Path(__file__).with_name("tables_of_servers.py")).splitlines()[-1]
+    assert json.loads(answers) == {job: ["not filled", True, [6, -1, 5]] for job in ("ps", "worker")}
