@@ -1,9 +1,9 @@
 """Peak memory where a large table is trained on two parameter servers, and exported: ``python benchmarks/large_variables.py``.
 
-Each path runs jobs/large_variables.py by ``estimator-bridge launch``, once with a tiny table and once with the large one, and exports the
-last checkpoint. The table has 64 columns in four slices and Adagrad's slot, 512 bytes a row. Printed are the peaks of chief and worker in
-MiB, and the memory that the export takes on top of its start, as a multiple of a slice. The goals are at most 800 MB in the chief, and 1.2
-slices, on the modern path.
+Each path runs jobs/large_variables.py by ``estimator-bridge launch``, once with a tiny table and once with the large one, resumes it, and
+exports the last checkpoint. The table has 64 columns in four slices and Adagrad's slot, 512 bytes a row. Printed are the peaks of chief and
+worker in MiB, and the memory that the export takes on top of its start. The goals are at most 800 MB in the chief, and 1.2 slices for the
+export, on the modern path. There the system lets neither allocate more than 1.6 GB, of which TensorFlow's threads take 1.4 GB in the chief.
 """
 
 from __future__ import annotations
@@ -18,16 +18,21 @@ JOB = Path(__file__).parent / "jobs" / "large_variables.py"
 TINY = 1000
 TASKS = ("chief", "worker")
 GOAL = 800e6
+ALLOWED = 1_600_000_000
 GOAL_OF_EXPORT = 1.2
 SLICE_BYTES_PER_ROW = 64 * 4 / 4
 
 
 def peaks(path: str, rows: int, steps: int) -> dict[str, float]:
-    """Trains and exports once. Returns the peak memory of the tasks and what the export takes, in MiB."""
+    """Trains, resumes and exports once. Returns the peak memory of the tasks and what the export takes, in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         bridge, job = [sys.executable, "-m", "estimator_bridge"], [str(JOB), f"--model_dir={folder}/model", f"--rows={rows}"]
+        if path == "modern":
+            job.append(f"--limit={ALLOWED}")
+        launch = [*bridge, "launch", "--worker", "1", "--ps", "2", "--path", path, *job]
         for command in (
-            [*bridge, "launch", "--worker", "1", "--ps", "2", "--path", path, *job, f"--steps={steps}"],
+            [*launch, f"--steps={steps}"],
+            [*launch, f"--steps={2 * steps}"],
             [*bridge, "run", "--path", path, *job, f"--export={folder}/export"],
         ):
             subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -4,6 +4,7 @@ import argparse
 import atexit
 import json
 import os
+import resource
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -50,10 +51,14 @@ def peak():
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
+def task():
+    """Returns type and index of this task."""
+    return json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief", "index": 0})
+
+
 def leave_peak(folder):
     """Writes the largest memory of this process, in MiB."""
-    task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "chief", "index": 0})
-    with open(os.path.join(folder, "peak-{type}-{index}".format(**task)), "w") as file:
+    with open(os.path.join(folder, "peak-{type}-{index}".format(**task())), "w") as file:
         file.write(str(peak()))
 
 
@@ -64,8 +69,11 @@ def main():
     parser.add_argument("--slices", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--export", help="folder for a SavedModel of the last checkpoint; nothing is trained")
+    parser.add_argument("--limit", type=int, help="bytes of data that the chief or the export may allocate, thread stacks included")
     flags = parser.parse_args()
     os.makedirs(flags.model_dir, exist_ok=True)
+    if flags.limit and task()["type"] == "chief":
+        resource.setrlimit(resource.RLIMIT_DATA, (flags.limit, flags.limit))
     config = tf.estimator.RunConfig(flags.model_dir, tf_random_seed=1, save_summary_steps=None)
     estimator = tf.estimator.Estimator(model_fn, config=config, params={"rows": flags.rows, "slices": flags.slices})
     if flags.export:
