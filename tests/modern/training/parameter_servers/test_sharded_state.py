@@ -21,10 +21,10 @@ ROWS = 20
 pytestmark = pytest.mark.timeout(900)
 
 
-def launched(path: str, model_dir: Path, steps: int, servers: int = 2, slices: int = 4) -> str:
+def launched(path: str, model_dir: Path, steps: int, servers: int = 2, slices: int = 4, rows: int = ROWS) -> str:
     """Trains on parameter servers and returns what the tasks printed."""
     words: list[Any] = ["launch", "--worker", 1, "--ps", servers, "--path", path, JOB]
-    words += ["--model_dir", model_dir, "--rows", ROWS, "--slices", slices, "--steps", steps]
+    words += ["--model_dir", model_dir, "--rows", rows, "--slices", slices, "--steps", steps]
     ended = estimator_bridge_command(*words, cwd=model_dir.parent)
     assert ended.code == 0, ended.err[-4000:]
     return ended.out + ended.err
@@ -81,3 +81,15 @@ def test_another_number_of_parameter_servers_and_slices_goes_on(folders: dict[st
         assert_close({name: restored.get_tensor(name) for name in restored.get_variable_to_shape_map()}, values, 0)
         assert int(saved(folder)["global_step"]) >= steps
     assert not list(folder.glob("*temp*")), "no part of a checkpoint is left"
+
+
+@pytest.mark.slow
+def test_an_export_holds_a_slice_at_a_time(tmp_path: Path) -> None:
+    """Of a table of 256 MB in four slices; the export of the legacy path takes a little more than the table."""
+    rows = 1_000_000
+    launched("modern", tmp_path / "model", 2, rows=rows)
+    words = ["--path", "modern", JOB, "--model_dir", tmp_path / "model", "--rows", rows, "--export", tmp_path / "export"]
+    ended = estimator_bridge_command("run", *words, cwd=tmp_path)
+    assert ended.code == 0, ended.err[-4000:]
+    (peak,) = (tmp_path / "export").glob("*/peak")
+    assert float(peak.read_text()) * 2**20 < 0.5 * rows * 64 * 4
