@@ -92,7 +92,7 @@ def test_xla_which_cannot_call_python_is_left_out_with_a_note() -> None:
 
     @functools.partial(function_without_xla, session, tf.function, jit_compile=True)
     def step(x: Any) -> Any:
-        return tf.numpy_function(lambda value: value * 2, [x], tf.float32)
+        return tf.numpy_function(lambda value: np.float32(value * 2), [x], tf.float32)
 
     assert (model._jit_compile, int(model._steps_per_execution)) == (False, 1)
     assert step(tf.constant(2.0)) == 4
