@@ -96,6 +96,21 @@ def test_two_sides_that_repeat_their_rows_and_share_none_have_other_data(
     assert all("none of its 3 rows is one of the old script's" in finding.message for finding in findings)
 
 
+@pytest.mark.parametrize(("own", "is_compared"), [([1, 2, 3], False), ([1, 2, 4], True)])
+def test_preparation_that_no_common_row_shows_is_said_to_be_not_compared(
+    tmp_path: Path, own: list[int], is_compared: bool
+) -> None:
+    new, inputs = Trace(tmp_path), Inputs()
+    new.make()
+    inputs.add((ROWS[:3] * 2, LABELS[:3]), (ROWS[4:7], LABELS[4:7]))
+    inputs.add_rows(own, [4, 5, 6])
+    inputs.write(new)
+    findings, (note,) = judge_inputs(new)
+
+    assert not findings
+    assert ("None of the 3 rows seen is one of the old script's" in note) is not is_compared
+
+
 def test_rows_are_told_apart_by_what_rounding_leaves() -> None:
     assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1 + 1e-7))) > 0.99
     assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1.01))) < 0.1

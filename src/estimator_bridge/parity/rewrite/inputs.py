@@ -127,13 +127,21 @@ class Inputs:
                 for name, pair in self._spreads.items()
                 if name.startswith("features") and name in self._floats and min(pair.own.count, pair.old.count) >= ENOUGH
             }
-            if (
-                self._own_rows.keys() & self._rows.keys()
-            ):  # the same data: a file in time's order, and one with its rows shuffled
+            shared = len(self._own_rows.keys() & self._rows.keys())
+            if shared:  # the same data: a file in time's order, and one with its rows shuffled
                 spreads = {}
             lines = {name: line for name, pair in self._spreads.items() if (line := pair.line())}
             distinct = len(self._own_rows) if self._are_other_rows() else 0
-            trace.write("inputs", seen=self._seen, equal=self._equal, spreads=spreads, lines=lines, others=distinct)
+            trace.write(
+                "inputs",
+                seen=self._seen,
+                equal=self._equal,
+                spreads=spreads,
+                lines=lines,
+                others=distinct,
+                rows=len(self._own_rows),
+                shared=shared,
+            )
 
 
 def rounded(array: Any) -> Any:
