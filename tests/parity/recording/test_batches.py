@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import tensorflow as tf
 
 from estimator_bridge import legacy
 from estimator_bridge.parity.recording.batches import leaves, replay, serialize
+from estimator_bridge.parity.recording.legacy_side import BatchHook
+from estimator_bridge.parity.recording.trace import Trace
 
 
 def runs(dataset: Any, fetches: Callable[[Any], Any]) -> list[Any]:
@@ -104,3 +107,14 @@ def test_the_input_of_a_tpu_estimator_is_replayed(tmp_path: Path) -> None:
         features, labels = estimator._call_input_fn(replay(tmp_path / "r", dataset), "train").element_spec
     assert set(features) == {"x", "text", "flag"}
     assert labels.dtype == tf.int64
+
+
+def test_a_batch_is_in_the_file_before_the_call_ends(tmp_path: Path) -> None:
+    trace = Trace(tmp_path)
+    trace.make()
+    hook = BatchHook(trace, "predict-0", recording=True, batches=None)
+    batch = [np.arange(3000.0)]
+
+    hook.after_run(None, SimpleNamespace(results={"batches": [batch]}))
+
+    assert list(tf.compat.v1.io.tf_record_iterator(str(trace.batches("predict-0")))) == [serialize(batch)]

@@ -123,6 +123,7 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
             self._space.check(sum(map(len, records)))
             for record in records:
                 self._writer.write(record)
+            self._writer.flush()  # predictions of which a script reads only some never reach their end
 
     def end(self, session: Any) -> None:
         """Closes the file of batches."""
