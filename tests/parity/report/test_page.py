@@ -207,7 +207,7 @@ def test_the_readout_data_is_json_with_the_worst_step_of_each_part(long_run: Par
     rows: list[list[Any]] = json.loads(Page(render_html(long_run)).scripts[0])
     assert len(rows) == 1000
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
-    assert next(row for row in rows if row[1] == "54,321")[3] == "7"
+    assert next(row for row in rows if row[1] == "10,865")[3] == "7"
 
 
 def test_no_losses_no_charts_and_no_script(empty_run: ParityResult) -> None:
