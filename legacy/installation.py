@@ -19,13 +19,18 @@ _TENSORFLOW_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel",
 _lock = threading.Lock()
 
 
-def install() -> None:
+def install(*, v1: bool = False) -> None:
     """Makes ``tf.estimator`` usable: in ``tf``, ``tf.compat.v1``, ``tf.compat.v2`` and ``tensorflow.python.estimator``.
 
     On TensorFlow 2.16 and later it restores the internals that TensorFlow removed, and loads tensorflow-estimator 2.15 on them. Every Keras
     alias of TensorFlow becomes Keras 2 (tf_keras), for which ``TF_USE_LEGACY_KERAS=1`` stays in the environment. On TensorFlow 2.15 the native
     Estimator and its Keras stay. A second call does nothing; several threads may call it at the same time. A refused call changes nothing, and
     may be repeated.
+
+    Args:
+        v1: True for notebooks and shells whose code was written for TensorFlow 1: every later ``import tensorflow as tf`` outside of installed
+            packages gives ``tf.layers``, ``tf.placeholder``, ``tf.Session`` and ``tf.contrib``, and graphs in place of eager execution.
+            It lasts until the process ends. A script needs none of it: ``estimator-bridge run`` does the same for one script.
 
     Raises:
         BridgeError: TensorFlow, tensorflow-estimator or tf_keras is missing or has the wrong version, or Keras 3 is in use.
@@ -39,6 +44,10 @@ def install() -> None:
     """
     with _lock:
         _install()
+        if v1:
+            from estimator_bridge.legacy.interactive import show_tf1
+
+            show_tf1()
 
 
 @functools.cache  # keeps no failure

@@ -5,3 +5,10 @@ tf.distribute, ``estimator_bridge.compat`` converts between the two, ``estimator
 """
 
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Answers ``%load_ext estimator_bridge`` in a notebook: TensorFlow 1's names for its cells, and the magic ``%%compare``."""
+    from estimator_bridge.script.magics import register
+
+    register(shell)
