@@ -16,6 +16,7 @@ from tests.style.product import PACKAGE, ROOT, docstrings, modules, syntax
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("fleet",),
     ("parity",),
     ("script",),
     ("legacy", "modern", "launcher"),

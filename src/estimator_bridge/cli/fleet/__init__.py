@@ -1,0 +1,1 @@
+"""``estimator-bridge fleet``: init, check, compare, report."""

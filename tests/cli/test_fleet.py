@@ -1,0 +1,83 @@
+"""``estimator-bridge fleet``: a fleet.toml from a folder, then checks, comparisons and a dashboard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli import main
+from tests.running import ROOT, estimator_bridge_command, write
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    estimator = (ROOT / "tests" / "data" / "named_optimizer.py").read_text()
+    write(tmp_path / "ads" / "train.py", estimator.replace("NAME", "AdamOptimizer"))
+    write(tmp_path / "old" / "train.py", estimator.replace("NAME", "Nothing"))
+    write(tmp_path / "helpers.py", "x = 1\n")
+    return tmp_path
+
+
+def test_init_then_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["fleet", "init", "."]) == 0
+    write(project / "fleet.toml", capsys.readouterr().out)
+
+    assert main.main(["fleet", "check", "--format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)["pipelines"]
+    assert [(one["name"], one["stage"]) for one in found] == [("ads-train", "checked"), ("old-train", "needs a human")]
+    assert found[1]["blockers"][0].startswith("old/train.py:6:")
+    assert "tf.train.Nothing" in (project / "fleet-results" / "index.html").read_text()
+
+    assert main.main(["fleet", "check", "--only", "ads-train"]) == 0
+    assert [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("│")] == [
+        [" ads-train ", " checked "]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check"], "The fleet cannot be read"),
+        (["init", "nothing"], "There is no such file or folder"),
+        (["check", "fleet.toml", "--only", "nobody"], "The fleet has no such pipeline"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if "fleet.toml" in arguments:
+        write(project / "fleet.toml", '[[pipeline]]\nname = "ads"\nscript = "ads/train.py"\n')
+    before = sorted(project.rglob("*"))
+    assert main.main(["fleet", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"estimator-bridge: {message}")
+    assert sorted(project.rglob("*")) == before
+
+
+def test_files_of_the_user_are_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "fleet.toml", '[[pipeline]]\nname = "ads"\nscript = "ads/train.py"\n')
+    page = write(project / "fleet-results" / "index.html", "mine\n")
+    assert main.main(["fleet", "report"]) == 2
+    assert "index.html was not written by estimator-bridge and is kept" in capsys.readouterr().err
+    assert page.read_text() == "mine\n"
+
+
+@pytest.mark.slow
+def test_two_scripts_are_compared(tmp_path: Path) -> None:
+    job = ROOT / "tests" / "data" / "small_job.py"
+    text = f'[defaults]\nsteps = 3\n[[pipeline]]\nname = "small"\nscript = "{job}"\narguments = ["model"]\n'
+    write(tmp_path / "fails.py", "1 / 0\n")
+    write(tmp_path / "fleet.toml", text + '[[pipeline]]\nname = "fails"\nscript = "fails.py"\n')
+
+    ended = estimator_bridge_command("fleet", "compare", "-j", "2", "--junit", "fleet.xml", cwd=tmp_path)
+
+    assert ended.code == 1
+    assert "2 of 2 pipelines to compare, 2 at once; at most 60 min by their limits" in ended.err
+    assert [row.split("│")[2].strip() for row in ended.out.splitlines() if row.startswith("│")] == ["equal", "checked"]
+    assert "The legacy side could not run fails.py" in (tmp_path / "fleet-results" / "index.html").read_text()
+    assert (tmp_path / "fleet-results" / "small" / "report" / "report.html").is_file()
+    again = estimator_bridge_command("fleet", "compare", cwd=tmp_path)
+    assert "0 of 2 pipelines to compare" in again.err
