@@ -29,7 +29,7 @@ def test_init_then_check(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main.main(["fleet", "check", "--format", "json"]) == 1
     found = json.loads(capsys.readouterr().out)["pipelines"]
     assert [(one["name"], one["stage"]) for one in found] == [("ads-train", "checked"), ("old-train", "needs a human")]
-    assert found[1]["blockers"][0].startswith("old/train.py:6:")
+    assert found[1]["blockers"][0].startswith("train.py:6:")
     assert "tf.train.Nothing" in (project / "fleet-results" / "index.html").read_text()
 
     assert main.main(["fleet", "check", "--only", "ads-train"]) == 0

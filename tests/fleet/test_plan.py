@@ -132,3 +132,11 @@ def test_what_init_prints_can_be_read(tmp_path: Path) -> None:
     pipelines = read(tmp_path, as_toml(scripts, tmp_path))
     assert [one.folder / one.script for one in pipelines] == scripts
     assert [one.name for one in pipelines] == ["ads-train", "ads-train-2", "ü-b"]
+
+
+def test_a_script_in_a_package_is_run_as_a_module(tmp_path: Path) -> None:
+    for folder in ("", "ads", "ads/trainer"):
+        write(tmp_path / folder / "__init__.py", "")
+    (one,) = read(tmp_path, as_toml([tmp_path / "ads" / "trainer" / "task.py"], tmp_path))
+    assert one.comparison() == ["--steps=200", "-m", "ads.trainer.task"]
+    assert one.folder / one.file == tmp_path / "ads" / "trainer" / "task.py"

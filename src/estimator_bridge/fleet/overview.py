@@ -53,7 +53,7 @@ def as_data(rows: Sequence[Row]) -> dict[str, Any]:
         {
             "name": row.pipeline.name,
             "owner": row.pipeline.owner,
-            "script": str(row.pipeline.folder / row.pipeline.script),
+            "script": str(row.pipeline.folder / row.pipeline.file),
             "stage": row.stage.value,
             "note": row.note,
             "blockers": list(row.blockers),

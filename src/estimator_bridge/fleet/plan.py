@@ -69,6 +69,11 @@ class Pipeline:
     waivers: tuple[Waiver, ...] = ()
     signed_off: str = ""
 
+    @property
+    def file(self) -> Path:
+        """Path of the script, or of the module that ``-m`` names, relative to ``folder``."""
+        return Path(*self.script.split(".")).with_suffix(".py") if "-m" in self.options else Path(self.script)
+
     def comparison(self) -> list[str]:
         """Returns the arguments of ``compare``, without those that say where its report goes."""
         chosen = {name: getattr(self, name) for name in ("abs_diff", "rel_diff", "variable_abs_diff")} | {
@@ -232,11 +237,14 @@ def as_toml(scripts: Sequence[Path], root: Path) -> str:
     """
     import tomli_w
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for script in scripts:
         inside = script.relative_to(root) if script.is_relative_to(root) else script
         name = re.sub(r"[^\w-]+", "-", "-".join(inside.with_suffix("").parts)).strip("-")[:100] or "script"
-        rows.append({"name": name, "script": inside.name, "folder": inside.parent.as_posix()})
+        package = [part for part in _packages(script, root) if script.suffix == ".py"]
+        folder = Path(*inside.parent.parts[: len(inside.parent.parts) - len(package)]).as_posix()
+        module = {"script": ".".join([*package, script.stem]), "folder": folder, "options": ["-m"]}
+        rows.append({"name": name, **(module if package else {"script": inside.name, "folder": folder})})
     taken: set[str] = set()
     for row in rows:
         base, number = row["name"], 1
@@ -246,3 +254,12 @@ def as_toml(scripts: Sequence[Path], root: Path) -> str:
         taken.add(row["name"].lower())
     defaults = tomli_w.dumps({"defaults": {"steps": 200, "timeout": 3600, "retries": 1}})
     return "\n".join([defaults, *("[[pipeline]]\n" + tomli_w.dumps(row) for row in rows)])
+
+
+def _packages(script: Path, root: Path) -> list[str]:
+    """Returns the names of the packages below ``root`` that a script stands in, outermost first."""
+    folder, names = script.parent, []
+    while folder != root and folder.name.isidentifier() and (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return names

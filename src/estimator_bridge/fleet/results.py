@@ -67,7 +67,7 @@ def key_of(pipeline: Pipeline) -> str:
     """
     row = dataclasses.asdict(dataclasses.replace(pipeline, waivers=(), owner="", signed_off="", retries=0, folder=Path()))
     digest = hashlib.sha256(json.dumps([__version__, row], default=str).encode())
-    for script in filter(None, (pipeline.script, pipeline.rewrite)):
+    for script in (pipeline.file, Path(pipeline.rewrite)):
         with contextlib.suppress(OSError):
             digest.update((pipeline.folder / script).read_bytes())
     return digest.hexdigest()

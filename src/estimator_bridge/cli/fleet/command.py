@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -222,15 +223,19 @@ def _blockers(judge: Any, pipeline: Pipeline) -> list[str]:
     from estimator_bridge.compat.source.forecast import judge_script
     from estimator_bridge.compat.source.verdicts import Verdict
 
-    script = pipeline.folder / pipeline.script
-    if not script.is_file():
-        return [f"{script}: there is no such file"]
-    return [
-        f"{report.cells.place(report.path, finding.line)}: {finding.symbol}: {finding.message}"
-        for report in judge_script(judge, script, "legacy", False)
-        for finding in report.findings
-        if finding.verdict is Verdict.HUMAN
-    ]
+    here = Path.cwd()
+    try:
+        os.chdir(pipeline.folder)  # where its own modules are found
+        return [
+            f"{report.cells.place(report.path, finding.line)}: {finding.symbol}: {finding.message}"
+            for report in judge_script(judge, pipeline.file, "legacy", False)
+            for finding in report.findings
+            if finding.verdict is Verdict.HUMAN
+        ]
+    except OSError as error:
+        return [f"{pipeline.folder / pipeline.file}: {error.strerror}"]
+    finally:
+        os.chdir(here)
 
 
 def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> None:
