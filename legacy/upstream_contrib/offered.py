@@ -79,6 +79,18 @@ def _bound(node: ast.AST, place: Path, module: str) -> Iterator[str]:
         for alias in node.names:
             if alias.name == "*" and isinstance(node, ast.ImportFrom):
                 target = str(node.module)
-                yield from _names(place, target) if target != module and _file(target) else (_ANYTHING,)
+                yield from _all_names(place, target) if target != module and _file(target) else (_ANYTHING,)
             else:
                 yield alias.asname or alias.name.partition(".")[0]
+
+
+def _all_names(place: Path, module: str) -> Iterator[str]:
+    """Yields what ``import *`` gives of a fetched module: of a package without ``__all__``, its modules too."""
+    names = _names(place, module)
+    yield from names
+    if "__all__" not in names:
+        above = f"{module.replace('.', '/')}/"
+        below = (
+            file.removeprefix(above).partition("/")[0] for file in cache.manifest(cache.folder()) if file.startswith(above)
+        )
+        yield from (name.removesuffix(".py") for name in below)

@@ -18,6 +18,9 @@ _LEFT_OUT = (
 """Magics that install, show or measure something, or only change how IPython itself behaves."""
 _STATEMENT = "time"
 """Magic whose argument is Python to be run."""
+_PYLAB = "pylab"
+_PYLAB_NAMES = "from matplotlib import mlab, pylab, pyplot, pyplot as plt; import matplotlib, numpy, numpy as np"
+_NO_STAR = "--no-import-all"
 _CELL_RUNS = frozenset({"capture", "time"})
 """Magics of a whole cell whose other lines are Python to be run."""
 _CELL_SHOWN = "HTML SVG html javascript js latex markdown svg"
@@ -151,6 +154,8 @@ def _judge_line(command: str, is_assigned: bool) -> tuple[str, str, str]:
     if not is_assigned and command[0] == "%":
         if name == _STATEMENT:
             return symbol, command[1:].strip()[len(name) :].strip(), ""
+        if name == _PYLAB:
+            return symbol, _PYLAB_NAMES if _NO_STAR in words else f"from pylab import *; {_PYLAB_NAMES}", ""
         if name in _LEFT_OUT.split() or (name == "tensorflow_version" and words[1:] == ["1.x"]):
             return symbol, "", ""
     if not is_assigned and command[0] == "!" and not _SHELL_EFFECTS.search(command):

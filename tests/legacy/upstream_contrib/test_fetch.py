@@ -113,6 +113,19 @@ def test_check_knows_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not offered.offers("tf.contrib.eager.Network")
 
 
+def test_a_star_brings_the_modules_of_a_package_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "tensorflow_core/contrib/demo/__init__.py": "from tensorflow.contrib.demo.all import *\nfrom tensorflow.contrib.demo.some import *\n",
+        "tensorflow_core/contrib/demo/all/__init__.py": "",
+        "tensorflow_core/contrib/demo/all/module.py": "",
+        "tensorflow_core/contrib/demo/some/__init__.py": "__all__ = []\n",
+        "tensorflow_core/contrib/demo/some/hidden.py": "",
+    }
+    fetch.fetch(make_wheels(tmp_path, monkeypatch, files), lambda line: None)
+    assert offered.offers("tf.contrib.demo.module")
+    assert not offered.offers("tf.contrib.demo.hidden")
+
+
 def test_the_official_wheels_are_pinned() -> None:
     assert [wheel.requirement for wheel in WHEELS] == [
         "tensorflow==1.15.5",

@@ -39,6 +39,7 @@ def replaced(text: str) -> list[tuple[int, str, bool]]:
         ("%%capture\n%%time\nx = 1", [(1, "%%capture", False), (2, "%%time", False)]),
         ("%tensorflow_version 1.x", [(1, "%tensorflow_version", False)]),
         ("%tensorflow_version 2.x", [(1, "%tensorflow_version", True)]),
+        ("%pylab inline\nx = 1", [(1, "%pylab", False)]),
         ("tf.train?", [(1, "?", False)]),
         ("?tf.train", [(1, "?", False)]),
         ("  x = 1\n  %matplotlib inline", [(2, "%matplotlib", False)]),
@@ -46,6 +47,19 @@ def replaced(text: str) -> list[tuple[int, str, bool]]:
 )
 def test_lines_are_left_out_or_refused(text: str, expected: list[tuple[int, str, bool]]) -> None:
     assert replaced(text) == expected
+
+
+@pytest.mark.parametrize("option", ["inline", "--no-import-all inline"])
+def test_pylab_binds_what_ipython_binds(option: str) -> None:
+    python, _ = without_ipython_lines(f"%pylab {option}")
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse(python))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    assert names - {"*"} == {"matplotlib", "mlab", "numpy", "np", "plt", "pylab", "pyplot"}
+    assert ("*" in names) == (option == "inline")
 
 
 @pytest.mark.parametrize(
