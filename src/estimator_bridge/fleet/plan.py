@@ -258,7 +258,8 @@ def as_toml(scripts: Sequence[Path], root: Path) -> str:
 
 def _packages(script: Path, root: Path) -> list[str]:
     """Returns the names of the packages below ``root`` that a script stands in, outermost first."""
-    folder, names = script.parent, []
+    folder = script.parent
+    names: list[str] = []
     while folder != root and folder.name.isidentifier() and (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
