@@ -18,7 +18,7 @@ legacy.install()
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
-from estimator_bridge.parity.recording.model_dirs import _READING, export_dir, redirect  # noqa: E402
+from estimator_bridge.parity.recording.model_dirs import _READING, create_asked, export_dir, redirect  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -102,7 +102,7 @@ def test_hooks_with_the_scripts_model_dir_write_where_its_estimator_does(
         assert space.train.get_checkpoint_state(checkpoint_dir=str(tmp_path / "asked")).model_checkpoint_path == str(
             own / "model.ckpt-7"
         )
-    assert not list((tmp_path / "asked").iterdir())
+    assert not (tmp_path / "asked").exists()
 
 
 @pytest.mark.usefixtures("redirected")
@@ -146,12 +146,15 @@ def test_a_script_that_deletes_its_model_dir_deletes_the_sides_and_not_its_own(
 
 
 @pytest.mark.usefixtures("redirected")
-def test_a_missing_model_dir_is_there_while_the_script_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_dir_is_there_once_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_exit: list[Callable[[], None]] = []
     monkeypatch.setattr("atexit.register", lambda function, *args: at_exit.append(lambda: function(*args)))
     redirect(tmp_path / "side", tmp_path / "start")
     for name in ("empty", "written"):
-        make(tmp_path / "runs" / name)
+        estimator = make(tmp_path / "runs" / name)
+        assert not (tmp_path / "runs" / name).exists(), "scripts train if it is missing"
+        assert not tf.io.gfile.exists(str(tmp_path / "runs" / name))
+        create_asked(estimator.model_dir)
     (tmp_path / "runs" / "written" / "results.json").write_text("{}")
 
     for function in at_exit:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.model_dirs import create_asked
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall
@@ -56,6 +57,7 @@ class TracedEngine(Engine):
         self._limit.end_script()
         name = self._name("train")
         self._trace.write("train", call=name, max_steps=call.max_steps or call.steps, estimator=type(estimator).__name__)
+        create_asked(estimator.model_dir)
         self._engine.train(estimator, self.prepare(estimator, call, name))
         latest = tf.train.latest_checkpoint(estimator.model_dir) if estimator.config.is_chief else None
         self._trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and self._keep(latest, name))

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import functools
 import glob
 import hashlib
 import os
@@ -26,6 +27,19 @@ _READING = (
 )
 """What tf.gfile calls to read; each takes a path first."""
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
+
+
+_asked: dict[str, Callable[[], None]] = {}  # model_dir of an Estimator -> function that creates the one that the script asked for
+
+
+def create_asked(model_dir: str) -> None:
+    """Creates the folder that a script asked for, as a training does: a script may write there afterwards, or ask whether it is there.
+
+    Args:
+        model_dir: Folder of the Estimator, which ``redirect`` gave it.
+    """
+    if model_dir in _asked:
+        _asked[model_dir]()
 
 
 def redirect(folder: Path, start: Path, is_shared: bool = False) -> Callable[[str], str]:
@@ -77,7 +91,7 @@ class _Folders:
         self._instead: dict[str, Path] = {}
 
     def instead_of(self, model_dir: str) -> Path:
-        """Returns the side's folder for a model_dir, created with the checkpoint that was there before the first side ran."""
+        """Returns the side's folder for a model_dir. It exists, with the checkpoint from before the first side ran, if that does."""
         asked = os.path.realpath(model_dir)
         if asked not in self._instead:
             name = hashlib.sha256(asked.encode()).hexdigest()
@@ -87,13 +101,13 @@ class _Folders:
                 if not before.exists():
                     _copy_latest(model_dir, before)
                 if not (self._is_shared and own.exists()):  # another task may train in it already
-                    _copy_latest(str(before), own)
-                self._create(model_dir)
+                    _copy_latest(str(before), own, is_there=_is_folder(model_dir))
             self._instead[asked] = own
+            _asked[str(own)] = functools.partial(self._create, model_dir)
         return self._instead[asked]
 
     def _create(self, model_dir: str) -> None:
-        """Creates a folder that is missing, as an Estimator does, for what a script writes there itself."""
+        """Creates a folder that is missing, and remembers it, to remove it in the end."""
         if "://" in model_dir:
             return
         path = Path(model_dir).absolute()
@@ -179,10 +193,17 @@ def export_dir(folder: Path, asked: str | bytes) -> str:
     return asked if inside else str(folder / "exports" / Path(asked).name)
 
 
-def _copy_latest(source: str, target: Path) -> None:
+def _is_folder(path: str) -> bool:
     import tensorflow as tf
 
-    target.mkdir(parents=True, exist_ok=True)
+    return bool(tf.io.gfile.isdir(path))
+
+
+def _copy_latest(source: str, target: Path, is_there: bool = True) -> None:
+    import tensorflow as tf
+
+    if is_there:
+        target.mkdir(parents=True, exist_ok=True)
     latest = tf.train.latest_checkpoint(source)
     if latest:
         install_checkpoint(latest, target, Path(latest).name)

@@ -25,7 +25,7 @@ def render_markdown(result: ParityResult) -> str:
     Example:
         >>> from estimator_bridge.parity.result import ParityResult, Thresholds
         >>> print(render_markdown(ParityResult(("train.py",), "replay", "equal", Thresholds())).splitlines()[1])
-        **EQUAL** `train.py`: The modern path trains as the legacy path does.
+        **EQUAL** `train.py`: Nothing was trained in this comparison; in all else the modern path does what the legacy path does.
     """
     lines = [MARK, f"**{result.verdict.upper()}** {_code(shlex.join(result.command))}: {summary.headline(result)}", ""]
     if result.cause:

@@ -46,7 +46,8 @@ def print_report(result: ParityResult, console: Console) -> None:
         >>> import sys
         >>> from rich.console import Console
         >>> print_report(ParityResult((), "replay", "equal", Thresholds()), Console(file=sys.stdout, width=80))
-        EQUAL. The modern path trains as the legacy path does.
+        EQUAL. Nothing was trained in this comparison; in all else the modern path does
+        what the legacy path does.
         No step, metric or variable was compared.
     """
     writer = _Writer(console, result)
