@@ -165,8 +165,9 @@ def test_how_a_script_ends(ending: str, tmp_path: Path) -> None:
     assert ours == python
 
 
-def test_a_thread_that_aborts_after_the_end_is_outlived(tmp_path: Path) -> None:
-    python, ours = both([str(DATA / "endings" / "late_abort.py")], tmp_path)
+@pytest.mark.parametrize("way", ["abort", "terminate"])
+def test_a_thread_that_aborts_after_the_end_is_outlived(way: str, tmp_path: Path) -> None:
+    python, ours = both([str(DATA / "endings" / "late_abort.py"), way], tmp_path)
     assert (python[0], ours) == (-signal.SIGABRT, (0, "written\n", ""))
 
 

@@ -265,11 +265,14 @@ def _no_module(name: str, fix: str) -> BridgeError:
 def _delay_aborts() -> None:
     """Lets this process end with its own exit code when a thread of TensorFlow calls Python too late.
 
-    Python ends such a thread, which C++ takes for an error and calls abort(). As the handler of SIGABRT, sleep() gets the signal's
-    number, 6: the thread sleeps 6 seconds while the main thread ends the process. A main thread that aborts does so after them.
+    Python ends such a thread, which C++ takes for an error: it prints "terminate called" and calls abort(). With pause() as C++'s handler of
+    such errors, the thread waits instead, without a word, while the main thread ends the process. As the handler of SIGABRT, sleep() gets
+    the signal's number, 6: a thread that aborts otherwise sleeps 6 seconds. A main thread that aborts does so after them.
     """
     libc = ctypes.CDLL(None)
     libc.signal(signal.SIGABRT, ctypes.cast(libc.sleep, ctypes.c_void_p))
+    with contextlib.suppress(OSError, AttributeError):  # another C++ library
+        ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(ctypes.cast(libc.pause, ctypes.c_void_p))  # std::set_terminate
 
 
 def _join_new(threads: set[threading.Thread]) -> None:
