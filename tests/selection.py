@@ -170,7 +170,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "modern/parallel/test_example.py::test_the_first_losses_are_those_of_tensorflow_1_on_whole_batches",
     "modern/step/test_checkpoints.py::test_a_killed_training_leaves_a_folder_to_go_on_from",
     "modern/step/test_transplant_surface.py::test_both_paths_are_equal_bit_for_bit[recurrent networks]",
-    "modern/step/test_transplant_surface.py::test_loops_that_are_to_be_as_tensorflow_1_built_them",
+    "modern/step/test_transplant_surface.py::test_control_flow_that_is_to_be_as_tensorflow_1_built_it",
     "modern/step/test_xla.py::test_twenty_steps_are_equal_but_for_rounding",
     "modern/test_canned_estimators.py::test_every_canned_estimator[v2.experimental-RNNClassifier]",
     "modern/test_canned_estimators.py::test_every_head[contrib-MultiLabelHead]",

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
+from tensorflow.python.ops.control_flow_v2_func_graphs import CondBranchFuncGraph
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, refused, upstream
@@ -249,9 +250,21 @@ def _without_validated_shape(next_creator: Callable[..., Any], **options: Any) -
     return next_creator(**options)
 
 
-def control_flow_v2() -> contextlib.AbstractContextManager[Any]:
-    """While active, loops and conditions become functions, even if the script disabled that; TF1's loops are cycles."""
-    return replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True)
+@contextlib.contextmanager
+def control_flow_v2() -> Iterator[None]:
+    """While active, loops and conditions become functions, even if the script disabled that; TF1's loops are cycles.
+
+    Names in a condition's branch begin with the name scopes around it, as in TF1, where a branch was a part of the graph: names of
+    ``tf.get_variable`` and of slots depend on no name scope, but those of ``tf.Variable`` do, the powers of Adam's betas among them.
+    """
+    init = CondBranchFuncGraph.__init__
+
+    def begin(branch: Any, *args: Any, **kwargs: Any) -> None:
+        init(branch, *args, **kwargs)
+        branch._name_stack = branch.outer_graph.get_name_scope()
+
+    with replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True), replaced(CondBranchFuncGraph, __init__=begin):
+        yield
 
 
 def input_pipeline(estimator: Any, input_fn: Callable[..., Any], mode: str) -> InputPipeline:

@@ -98,6 +98,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "built outside the input_fn"
     },
     f"{_OPS}.control_flow_util": {"ENABLE_CONTROL_FLOW_V2": "loops and conditions are functions"},
+    f"{_OPS}.control_flow_v2_func_graphs.CondBranchFuncGraph": {"__init__": "names in a branch begin with those around it"},
     f"{_OPS}.resource_variable_ops.BaseResourceVariable": {
         "__bool__": "asks whether there is a variable, as of TF1's reference variables",
         "__iadd__ __imul__ __ipow__ __isub__ __itruediv__": "variable += value gives a tensor, as of TF1's reference variables",

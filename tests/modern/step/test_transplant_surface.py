@@ -74,18 +74,23 @@ def _same_random_numbers() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_both_paths_are_equal_bit_for_bit(name: str, tmp_path: Path) -> None:
-    expected, wanted = legacy(MODELS[name], tmp_path / "legacy")
-    losses, values = modern(MODELS[name], tmp_path / "modern")
-    np.testing.assert_array_max_ulp(np.array(losses), np.array(expected), maxulp=2 if name in SUMMED else 0)
+    compare_bit_for_bit(MODELS[name], name in SUMMED, tmp_path)
+
+
+def compare_bit_for_bit(model_fn: ModelFn, is_sum: bool, tmp_path: Path) -> None:
+    expected, wanted = legacy(model_fn, tmp_path / "legacy")
+    losses, values = modern(model_fn, tmp_path / "modern")
+    np.testing.assert_array_max_ulp(np.array(losses), np.array(expected), maxulp=2 if is_sum else 0)
     assert sorted(values) == sorted(wanted)
     for variable, value in wanted.items():
         np.testing.assert_array_equal(values[variable], value, err_msg=variable)
 
 
-def test_loops_that_are_to_be_as_tensorflow_1_built_them(tmp_path: Path) -> None:
-    """After ``tf.disable_control_flow_v2()`` the modern path still builds TensorFlow 2's loops."""
+@pytest.mark.parametrize("name", ["loops and conditions", "variables in branches"])
+def test_control_flow_that_is_to_be_as_tensorflow_1_built_it(name: str, tmp_path: Path) -> None:
+    """After ``tf.disable_control_flow_v2()``, as under ``run``, the modern path still builds TensorFlow 2's, with TensorFlow 1's names."""
     with mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False):
-        test_both_paths_are_equal_bit_for_bit("loops and conditions", tmp_path)
+        compare_bit_for_bit({**MODELS, **flow.AS_TENSORFLOW_1}[name], name in SUMMED, tmp_path)
 
 
 def test_a_loss_may_be_a_variable(tmp_path: Path) -> None:

@@ -94,8 +94,33 @@ def of_functions(features: Features, labels: Any) -> Any:
     return squared(scaled(linear(features["x"]), tf.constant(2)), labels)
 
 
+def in_branches(features: Features, labels: Any, mode: str) -> Any:
+    """Gradients that are accumulated, and applied in a branch of every second step, in which variables are made, too."""
+    loss = squared(linear(features["x"]), labels)
+    global_step = v1.train.get_global_step()
+    weights = v1.trainable_variables()
+    gradients = tf.gradients(loss, weights)
+    optimizer = v1.train.AdamOptimizer(0.1)
+
+    def apply() -> Any:
+        made = [v1.Variable(0.0, name="own", trainable=False), v1.get_variable("stored", initializer=0.0, trainable=False)]
+        with tf.name_scope("deep"):
+            made.append(v1.Variable(0.0, name="own", trainable=False))
+        turns = tf.cond(global_step > 2, lambda: v1.Variable(0.0, name="inner", trainable=False).assign_add(1.0), lambda: 0.0)
+        applied = optimizer.apply_gradients(zip(gradients, weights, strict=True))
+        with tf.control_dependencies([applied, *(v1.assign_add(one, 1.0) for one in made)]):
+            return tf.identity(turns)
+
+    turned = tf.cond(tf.equal(global_step % 2, 0), apply, lambda: 0.0)
+    train_op = tf.group(turned, v1.assign_add(global_step, 1))
+    return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 MODELS: dict[str, ModelFn] = {
     "recurrent networks": together(recurrent, in_both_directions),
     "loops and conditions": together(looped, collected),
     "gradients": together(with_other_gradients, with_own_gradient_of_variables, of_second_order, of_functions),
 }
+
+AS_TENSORFLOW_1: dict[str, ModelFn] = {"variables in branches": in_branches}
+"""Models whose variables have TensorFlow 1's names only with its control flow."""
