@@ -29,7 +29,9 @@ _READING = (
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
 
-_asked: dict[str, Callable[[], None]] = {}  # model_dir of an Estimator -> function that creates the one that the script asked for
+_asked: dict[
+    str, Callable[[], None]
+] = {}  # model_dir of an Estimator -> function that creates the one that the script asked for
 
 
 def create_asked(model_dir: str) -> None:

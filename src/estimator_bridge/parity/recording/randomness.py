@@ -132,7 +132,10 @@ def _scopes(graph: Any) -> list[str]:
     The legacy path has loops and branches in the model's own graph, the modern path has them in graphs of functions.
     """
     outer = getattr(graph, "outer_graph", None)
-    return [*(_scopes(outer) if outer is not None else ()), graph.get_name_scope()]
+    if outer is None:
+        return [graph.get_name_scope()]
+    around = outer.get_name_scope()  # with which names in a branch of the modern path begin, too
+    return [*_scopes(outer), f"{graph.get_name_scope()}/".removeprefix(f"{around}/").removesuffix("/")]
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:
