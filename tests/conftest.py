@@ -22,6 +22,9 @@ os.environ["ESTIMATOR_BRIDGE_CHECK_PATCHES"] = PATTERNS  # here and in the proce
 os.environ.setdefault(
     "ESTIMATOR_BRIDGE_CONTRIB", str(Path(__file__).parent / "nothing-fetched")
 )  # not what the developer fetched
+# Compiled once: several hundred processes import TensorFlow, and compiling it takes twice as long as importing it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 WARM = Path(__file__).parent / "warm"
 
 
