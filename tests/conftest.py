@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import selection
@@ -25,6 +26,8 @@ os.environ.setdefault(
 # Compiled once: several hundred processes import TensorFlow, and compiling it takes twice as long as importing it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one takes seconds for what takes milliseconds
+hypothesis.settings.load_profile("any machine")
 WARM = Path(__file__).parent / "warm"
 
 

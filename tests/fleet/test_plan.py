@@ -106,7 +106,7 @@ _KEYS = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(["defaults", "pipeline"]),

@@ -66,7 +66,7 @@ def structures(graph: tf.Graph) -> st.SearchStrategy[Any]:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_structure_of_fetches_gives_what_tensorflow_itself_gives(graph: tf.Graph, data: st.DataObject) -> None:
     asked = data.draw(st.lists(structures(graph), min_size=1, max_size=4))
     with tf.Session(graph=graph) as session:

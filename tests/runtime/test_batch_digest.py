@@ -51,7 +51,7 @@ def bits(batch: list[Any]) -> list[Any]:
 
 
 @given(batches)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_same_bits_have_the_same_digest(batch: list[Any]) -> None:
     assert digest(batch) == digest([array.copy() for array in batch])
 
@@ -64,14 +64,14 @@ def test_the_same_bits_have_the_same_digest(batch: list[Any]) -> None:
 @example([], [np.float32(0.0)])
 @example([np.float32(1), np.float32(2)], [np.float32(2), np.float32(1)])
 @example([np.float32(1), np.float32(1)], [np.float32(1)])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_other_bits_shapes_types_or_order_have_another(one: list[Any], other: list[Any]) -> None:
     assume(bits(one) != bits(other))
     assert digest(one) != digest(other)
 
 
 @given(arrays().filter(lambda array: array.nbytes and array.dtype.kind != "b"), st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_each_bit_counts(array: Any, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, array.nbytes * 8 - 1))
     changed = bytearray(array.tobytes())

@@ -25,7 +25,7 @@ from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.runtime.protobuf import varint, wire
 
 HEADER = (b"", Header(1).encode())
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 
 def write_index(folder: Path, records: Iterable[tuple[bytes, bytes]]) -> Path:

@@ -28,7 +28,7 @@ VALID = {
     "modern.json": b'{"threads": {"intra_op": 2}, "callbacks": [{"kind": "StopAtStep", "arguments": {"last_step": 3}}]}',
     "modern.toml": b'[threads]\nintra_op = 2\n[[callbacks]]\nkind = "StopAtStep"\narguments = {last_step = 3}\n',
 }
-QUIET = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+QUIET = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def convert(folder: Path, name: str, data: bytes, *options: str) -> int:

@@ -153,13 +153,13 @@ def test_no_files(tmp_path: Path) -> None:
         judge().file(tmp_path / "folder.py")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text())
 def test_no_text_crashes_it(text: str) -> None:
     judge().content(text.encode("utf-8", "surrogatepass"), "x.py")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary())
 def test_no_bytes_crash_it(content: bytes) -> None:
     judge().content(content, "x.py")
@@ -168,7 +168,7 @@ def test_no_bytes_crash_it(content: bytes) -> None:
 LIBRARY = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_no_shuffled_source_crashes_it(seed: int) -> None:
     """Uses lines of real source in random order: most do not parse, and some parse and make no sense."""

@@ -93,7 +93,7 @@ def batches(draw: st.DrawFn) -> dict[str, list[list[Any]]]:
     }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(batch=batches())
 def test_any_values(both: tuple[bool, Run, Run], batch: dict[str, list[list[Any]]]) -> None:
     sparse, expected, found = both

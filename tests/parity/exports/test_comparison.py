@@ -126,7 +126,7 @@ def test_a_mistake_is_told(
     assert message in capsys.readouterr().err
 
 
-@hypothesis.settings(max_examples=20, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture], deadline=None)
+@hypothesis.settings(max_examples=20, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(
     kind=strategies.sampled_from(["npz", "json", "tfrecord"]),
     cut=strategies.integers(0, 400),

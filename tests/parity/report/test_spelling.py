@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from estimator_bridge.parity.report import spelling
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(width=32, allow_nan=False))
 def test_a_number_tells_any_two_float32_apart(value: float) -> None:
     assert struct.pack("f", float(spelling.number(value))) == struct.pack("f", value)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(-1e300, 1e300))
 def test_a_difference_reads_back_to_three_digits(value: float) -> None:
     assert float(spelling.difference(value)) == pytest.approx(value, rel=6e-3, abs=1e-310)
@@ -43,7 +43,7 @@ def test_shares(value: float, spelled: str) -> None:
     assert spelling.share(value) == spelled
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text())
 def test_what_is_visible_can_be_encoded_and_steers_nothing(foreign: str) -> None:
     shown = spelling.visible(foreign)
@@ -56,7 +56,7 @@ def test_lone_surrogates_become_escapes() -> None:
     assert spelling.visible("\udc80") == "\\udc80"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(), st.integers(3, 30))
 def test_what_is_shortened_keeps_its_ends(foreign: str, length: int) -> None:
     short = spelling.shorten(foreign, length)

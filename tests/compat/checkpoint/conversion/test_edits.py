@@ -85,7 +85,7 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sets(WORDS, min_size=1, max_size=6), RULES, st.sampled_from(["Adam", "Momentum", "part_0/Ftrl"]))
 def test_any_rules(variables: set[str], rules: list[tuple[str, str]], suffix: str) -> None:
     """Either every variable has the name that Python's re gives it, and its slot stands with it, or nothing was changed."""

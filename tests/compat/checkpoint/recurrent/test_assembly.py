@@ -294,7 +294,7 @@ def read(tensor: Tensor) -> np.ndarray:
     return dtypes.to_numpy(b"".join(map(bytes, tensor.chunks())), tensor.dtype).reshape(tensor.shape)
 
 
-@hypothesis.settings(max_examples=25, deadline=None)
+@hypothesis.settings(max_examples=25)
 @hypothesis.given(cell=st.sampled_from(table.CELLS), inputs=st.integers(1, 4), units=st.integers(1, 4), slot=st.booleans())
 def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, cell: Tf1Cell, inputs: int, units: int, slot: bool) -> None:
     folder, sizes = tmp_path_factory.mktemp("back"), Sizes(inputs, units)

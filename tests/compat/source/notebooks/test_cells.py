@@ -93,13 +93,13 @@ NOTEBOOKS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(NOTEBOOKS | JSON)
 def test_any_json_is_read_or_refused_by_a_message(value: Any) -> None:
     reads(json.dumps(value).encode())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary())
 def test_any_bytes_are_read_or_refused_by_a_message(content: bytes) -> None:
     reads(content)

@@ -81,7 +81,7 @@ def test_the_statement_of_a_time_magic_is_run() -> None:
     assert without_ipython_lines("for i in a:\n    %time f(i)")[0] == "for i in a:\n    f(i)"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet="%!?=()[]'\"\\ \n#abpip:") | st.text())
 def test_any_text_keeps_its_lines(text: str) -> None:
     python, _ = without_ipython_lines(text)

@@ -17,7 +17,7 @@ def _mantissa(value: float) -> float:
     return float(f"{value:.9e}".split("e")[0])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(FINITE, FINITE)
 def test_linear_ticks_cover_the_range_evenly(one: float, other: float) -> None:
     lo, hi = sorted((one, other))
@@ -30,7 +30,7 @@ def test_linear_ticks_cover_the_range_evenly(one: float, other: float) -> None:
     assert max(steps) == pytest.approx(min(steps), rel=1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(-1000, 1000), st.integers(1, 2000))
 def test_linear_ticks_are_multiples_of_1_2_or_5(lo: int, span: int) -> None:
     values = ticks.linear_ticks(lo / 10, (lo + span) / 10)
@@ -44,7 +44,7 @@ def test_a_constant_is_drawn_flat_and_not_as_noise() -> None:
     assert max(map(len, ticks.tick_labels(values))) <= 7
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(POSITIVE, POSITIVE)
 def test_log_ticks_cover_the_range_with_round_numbers(one: float, other: float) -> None:
     lo, hi = sorted((one, other))
@@ -63,7 +63,7 @@ def test_log_ticks_survive_the_ends_of_the_range_of_floats(lo: float, hi: float)
     assert all(0 < value < math.inf for value in values)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**7), st.integers(0, 10**7))
 def test_integer_ticks_are_few_steps_of_the_range(one: int, other: int) -> None:
     lo, hi = sorted((one, other))
