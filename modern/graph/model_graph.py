@@ -261,7 +261,7 @@ def control_flow_v2() -> Iterator[None]:
 
     def begin(branch: Any, *args: Any, **kwargs: Any) -> None:
         init(branch, *args, **kwargs)
-        branch._name_stack = branch.outer_graph.get_name_scope()
+        branch._name_stack = branch.scope_around = branch.outer_graph.get_name_scope()
 
     with replaced(control_flow_util, ENABLE_CONTROL_FLOW_V2=True), replaced(CondBranchFuncGraph, __init__=begin):
         yield

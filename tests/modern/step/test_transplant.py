@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph import model_graph
@@ -277,7 +279,6 @@ MODELS: dict[str, ModelFn] = {
     "BERT-style": bert_style,
     "regularized": regularized,
     "recurrent": recurrent,
-    "accumulating": accumulating,
     "partitioned": partitioned,
     "awkward names": awkwardly_named,
     "reused": reused,
@@ -294,6 +295,12 @@ MODELS: dict[str, ModelFn] = {
 @pytest.mark.parametrize("name", MODELS)
 def test_both_paths_train_the_same(name: str, tmp_path: Path) -> None:
     check_same(MODELS[name], tmp_path)
+
+
+def test_gradients_that_are_accumulated_by_a_branch(tmp_path: Path) -> None:
+    """The names of what Adam makes there are those that scripts get under ``run``, whose control flow is TensorFlow 1's."""
+    with mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False):
+        check_same(accumulating, tmp_path)
 
 
 def test_moving_averages_move(tmp_path: Path) -> None:

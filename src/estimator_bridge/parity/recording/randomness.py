@@ -132,10 +132,9 @@ def _scopes(graph: Any) -> list[str]:
     The legacy path has loops and branches in the model's own graph, the modern path has them in graphs of functions.
     """
     outer = getattr(graph, "outer_graph", None)
-    if outer is None:
-        return [graph.get_name_scope()]
-    around = outer.get_name_scope()  # with which names in a branch of the modern path begin, too
-    return [*_scopes(outer), f"{graph.get_name_scope()}/".removeprefix(f"{around}/").removesuffix("/")]
+    around = getattr(graph, "scope_around", "")  # with which names in a branch of the modern path begin
+    own = f"{graph.get_name_scope()}/".removeprefix(f"{around}/").removesuffix("/")
+    return [*(_scopes(outer) if outer is not None else ()), own]
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:
