@@ -1,0 +1,397 @@
+"""Converts a script that trains by an Estimator into one that trains by Keras."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.estimators import EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.flow import Statement
+from estimator_bridge.compat.source.fixers.inputs import makes_iterator, returned_dataset
+from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Outcome, UnconvertibleError
+from estimator_bridge.compat.source.fixers.model_classes import class_name, comments, write_class
+from estimator_bridge.compat.source.fixers.model_functions import take_apart
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.surface import spelled
+
+_STAYS: dict[str, str] = {
+    "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
+    "tensorflow.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
+    "tensorflow.train.SessionRunHook": "there are no sessions; write a callback of tf_keras",
+    "tensorflow.Session": "there are no sessions; call the function on values",
+    "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
+    "tensorflow.placeholder": "there are no placeholders; take an argument of a function",
+    "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
+    "tensorflow.ConfigProto": "convert it by estimator-bridge convert config --format python",
+    "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
+}
+_SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
+_GONE = cst.Expr(cst.Ellipsis())  # stands for a statement that is taken away
+_HEADER = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"  # tf.compat.v1.layers need Keras 2'
+
+
+@dataclasses.dataclass(frozen=True)
+class Conversion:
+    """A converted script.
+
+    Attributes:
+        text: The new script.
+        changes: Outcome for each construct, in the order of the old script's lines.
+    """
+
+    text: str
+    changes: tuple[Change, ...]
+
+    @property
+    def complete(self) -> bool:
+        """True if no line needs a human."""
+        return all(change.outcome is not Outcome.HUMAN for change in self.changes)
+
+
+def convert(text: str) -> Conversion:
+    """Converts a script; nothing of it is executed.
+
+    Args:
+        text: Source of the script, in Python 3.
+
+    Returns:
+        The new script. What no fixer knows stays as it is, below a comment that says why and what to do.
+
+    Raises:
+        libcst.ParserSyntaxError: The text is not Python 3.
+    """
+    if _HEADER in text:
+        return Conversion(text, tuple(_marked(text)))
+    script = Script(text)
+    if not any(name.startswith("tensorflow.estimator") for name in script.imported()):
+        return Conversion(text, ())
+    changes: list[Change] = []
+    classes = _model_classes(script, changes)
+    calls = EstimatorCalls(script, {name: written.name.value for name, written in classes.items()})
+    moved = script.module.visit(_Calls(script, calls, classes, changes))
+    renamed = Script(moved.code)
+    module = renamed.module.visit(_Names(renamed))
+    whole = _with_header(module, calls, bool(classes))
+    return Conversion(whole.code, tuple(sorted(set(changes))))
+
+
+def _marked(text: str) -> Iterator[Change]:
+    """Yields what the marks in a script that was converted before say."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith(PREFIX):
+            name, _, message = line.lstrip().removeprefix(PREFIX).partition(" stays: ")
+            yield Change(number, name, Outcome.HUMAN, message)
+
+
+def _model_classes(script: Script, changes: list[Change]) -> dict[str, cst.ClassDef]:
+    """Returns the class for each model function that can be converted, by the function's name."""
+    functions = {node.name.value: node for node in script.module.body if isinstance(node, cst.FunctionDef)}
+    found: dict[str, cst.ClassDef] = {}
+    for node in nodes(script.module, cst.Call):
+        if script.called(node) != "tensorflow.estimator.Estimator" or not isinstance(node, cst.Call):
+            continue
+        name = simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))
+        if name in functions and name not in found:
+            try:
+                parts = take_apart(script, functions[name])
+                found[name] = _with_comments(functions[name], write_class(script, parts))
+            except UnconvertibleError as reason:
+                changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
+                continue
+            line = script.line(functions[name])
+            changes.append(Change(line, name, Outcome.CONVERTED, f"the class {class_name(name)}"))
+            for statement in parts.left_out:
+                what = code(statement).strip().splitlines()[-1]
+                changes.append(
+                    Change(
+                        script.line(statement), what, Outcome.APPROXIMATE, "left out: no loss, metric or prediction needs it"
+                    )
+                )
+    return found
+
+
+def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:
+    """Returns the model function of a call whose other arguments are not of interest."""
+    named = {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
+    return {"model_fn": call.args[0].value, **named} if call.args and call.args[0].keyword is None else named
+
+
+def _with_comments(old: cst.FunctionDef, new: cst.ClassDef) -> cst.ClassDef:
+    """Returns a class above which the comments of its function stand that were at statements it does not contain."""
+    kept = comments(new)
+    lost = [comment for comment in comments(old) if not (comment in kept and kept.remove(comment) is None)]  # type: ignore[func-returns-value]
+    lines = [line for line in old.leading_lines if line.comment is None]
+    return new.with_changes(leading_lines=[*lines, *(cst.EmptyLine(comment=cst.Comment(comment)) for comment in lost)])
+
+
+class _Marking(cst.CSTTransformer):
+    """A transformer that puts comments above the statements that contain what stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: list[list[str]] = []
+
+    def mark(self, comment: str) -> None:
+        """Puts a comment above the innermost statement that is being visited."""
+        subject = comment.partition(" stays: ")[0]
+        if self._marks and not any(one.startswith(f"{subject} stays: ") for one in self._marks[-1]):
+            self._marks[-1].append(comment)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            self._marks.append([])
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        left = super().on_leave(original_node, updated_node)
+        if isinstance(original_node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            marks = self._marks.pop()
+            if marks and isinstance(left, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                there = [line.comment.value for line in left.leading_lines if line.comment]
+                lines = [cst.EmptyLine(comment=cst.Comment(mark)) for mark in marks if mark not in there]
+                return left.with_changes(leading_lines=[*left.leading_lines, *lines])
+        return left  # type: ignore[return-value]
+
+
+class _Calls(_Marking):
+    """Replaces model functions, input functions and the calls of Estimators."""
+
+    def __init__(self, script: Script, calls: EstimatorCalls, classes: dict[str, cst.ClassDef], changes: list[Change]) -> None:
+        super().__init__()
+        self._script = script
+        self._calls = calls
+        self._classes = classes
+        self._changes = changes
+        self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
+        self._called: set[cst.CSTNode] = set()
+        self._functions: list[str] = []
+        self._explained: set[str] = set()  # functions that stay, and say why
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self._functions.append(node.name.value)
+        last = self._script.line(node) + code(node).strip().count("\n")
+        if any(self._script.line(node) <= line <= last for line in self._human):
+            self._explained.add(node.name.value)
+        return node.name.value not in self._classes
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self._called.add(node.func)
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.BaseStatement:
+        self._functions.pop()
+        if original_node.name.value in self._classes:
+            return self._classes[original_node.name.value]
+        self._mark_reason(original_node)
+        found = returned_dataset(self._script, original_node) if makes_iterator(original_node) else None
+        if found is None:
+            if makes_iterator(original_node):
+                self._stays(
+                    original_node,
+                    original_node.name.value,
+                    "it makes an iterator; return the dataset, and move what follows into map",
+                )
+            return updated_node
+        dataset, used = found
+        self._changes.append(
+            Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, "returns the dataset")
+        )
+        return original_node.with_changes(body=_with_return(original_node.body, code(dataset), used))
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        try:
+            text = self._calls.converted(original_node, updated_node)
+        except UnconvertibleError as reason:
+            self._stays(original_node, reason.name, reason.message)
+            return updated_node
+        if text is None:
+            return updated_node
+        self._changes.append(Change(self._script.line(original_node), code(original_node.func), Outcome.CONVERTED))
+        return cst.parse_expression(text)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        name = self._script.name(node)
+        if name.startswith(_IN_MODEL_FUNCTIONS):
+            function = self._functions[0] if self._functions else ""
+            if function not in self._explained:
+                self._explained.add(function)
+                self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
+        elif name not in _CONVERTED or node not in self._called:
+            found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
+            if found is not None and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
+                self._stays(node, name.replace("tensorflow", "tf", 1), found)
+        return not name
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        module = code(node.module) if node.module else ""
+        if module.startswith("tensorflow") and not node.relative:
+            self._stays(node, f"from {module} import", "TensorFlow 2 may have no such module; write the name below tf")
+        return False
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine:
+        only = original_node.body[0]
+        if isinstance(only, cst.Assign) and self._calls.only_logs(only.value):
+            self._left_out(original_node, "fit shows the loss and the metrics")
+            return updated_node.with_changes(body=[_GONE])
+        if isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES:
+            self._changes.append(Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "not needed"))
+            return updated_node.with_changes(body=[_GONE])
+        self._mark_reason(original_node)
+        return updated_node
+
+    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
+        statements, lines = _without_gone(updated_node.body)
+        statements = statements or [cst.SimpleStatementLine([cst.Pass()])]
+        return updated_node.with_changes(body=statements, footer=[*lines, *updated_node.footer])
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        statements, lines = _without_gone(updated_node.body)
+        return updated_node.with_changes(body=statements, footer=[*lines, *updated_node.footer])
+
+    def _mark_reason(self, statement: Statement) -> None:
+        """Marks a statement of a model function that kept it from being converted."""
+        reason = self._human.get(self._script.line(statement))
+        if reason is not None:
+            self.mark(reason.comment)
+
+    def _left_out(self, statement: cst.SimpleStatementLine, message: str) -> None:
+        what = code(statement.with_changes(leading_lines=[])).strip()
+        self._changes.append(Change(self._script.line(statement), what, Outcome.APPROXIMATE, f"left out: {message}"))
+
+    def _stays(self, node: cst.CSTNode, name: str, message: str) -> None:
+        change = Change(self._script.line(node), name, Outcome.HUMAN, message)
+        self._changes.append(change)
+        self.mark(change.comment)
+
+
+_IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
+_CONVERTED = frozenset(
+    f"tensorflow.estimator.{name}"
+    for name in (
+        "Estimator", "RunConfig", "TrainSpec", "EvalSpec", "train_and_evaluate", "inputs.numpy_input_fn", "inputs.pandas_input_fn"
+    )
+)  # fmt: skip
+"""Functions whose calls are converted, or marked with a reason of their own."""
+
+
+def _without_gone(body: Sequence[cst.BaseStatement]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
+    """Returns the statements that are left, with the comments of those that went, and the comments behind the last one."""
+    kept: list[cst.BaseStatement] = []
+    above: list[cst.EmptyLine] = []
+    for statement in body:
+        assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        if isinstance(statement, cst.SimpleStatementLine) and statement.body[0] is _GONE:
+            above += statement.leading_lines
+        else:
+            kept.append(statement.with_changes(leading_lines=[*above, *statement.leading_lines]) if above else statement)
+            above = []
+    return kept, above
+
+
+def _with_return(body: cst.BaseSuite, dataset: str, used: set[Statement]) -> cst.BaseSuite:
+    kept = [one for one in body.body if one not in used]
+    last = kept[-1]
+    assert isinstance(last, cst.SimpleStatementLine)
+    lines = [line for one in used for line in one.leading_lines]
+    returned = cst.Return(value=cst.parse_expression(dataset))
+    return body.with_changes(
+        body=[*kept[:-1], last.with_changes(body=[*last.body[:-1], returned], leading_lines=[*lines, *last.leading_lines])]
+    )
+
+
+class _Names(cst.CSTTransformer):
+    """Spells the names of TensorFlow as TensorFlow 2 has them."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+        self._calls: dict[cst.CSTNode, cst.Call] = {}
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self._calls[node.func] = node
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return not self._script.name(node).startswith("tensorflow.")
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        text = spelled(self._script, original_node, self._calls.get(original_node))
+        return updated_node if text is None else cst.parse_expression(f"tf.{text}")
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def leave_ImportAlias(self, original_node: cst.ImportAlias, updated_node: cst.ImportAlias) -> cst.ImportAlias:
+        return updated_node
+
+
+def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) -> cst.Module:
+    """Returns a module that imports what it uses, and contains the functions that it calls."""
+    statements = list(module.body)
+    first = next((place for place, one in enumerate(statements) if not _is_prologue(one)), len(statements))
+    last = max((place + 1 for place, one in enumerate(statements) if _is_import(one)), default=first)
+    tensorflow = next((place for place, one in enumerate(statements) if _imports(one, "tensorflow")), last - 1)
+    for place, one in enumerate(statements):
+        if _imports(one, "tensorflow"):
+            statements[place] = _as_tf(one)
+    present = code_of(statements)
+    functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used)]
+    spaced = [_spaced(one) for one in functions if f"def {one.name.value}(" not in present]  # type: ignore[union-attr]
+    new = [
+        *statements[:first],
+        *([] if _HEADER in present else [cst.parse_statement("import os"), cst.parse_statement(_HEADER)]),
+        *statements[first : tensorflow + 1],
+        *([] if "import tf_keras" in present or not (with_model or spaced) else [cst.parse_statement("import tf_keras")]),
+        *statements[tensorflow + 1 : last],
+        *spaced,
+        *(_spaced(one) if spaced and place == 0 else one for place, one in enumerate(statements[last:])),
+    ]
+    return module.with_changes(body=new)
+
+
+def code_of(statements: Sequence[cst.CSTNode]) -> str:
+    """Returns the source of statements."""
+    return "".join(code(one) for one in statements)
+
+
+def _spaced(statement: cst.CSTNode) -> cst.BaseStatement:
+    """Returns a statement with two blank lines above it and its comments."""
+    assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+    above = [line for line in statement.leading_lines if line.comment]
+    return statement.with_changes(leading_lines=[cst.EmptyLine(indent=False), cst.EmptyLine(indent=False), *above])
+
+
+def _is_prologue(statement: cst.CSTNode) -> bool:
+    """Returns True for a docstring and for imports from ``__future__``."""
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    only = statement.body[0]
+    if isinstance(only, cst.ImportFrom):
+        return isinstance(only.module, cst.Name) and only.module.value == "__future__"
+    return isinstance(only, cst.Expr) and isinstance(only.value, cst.SimpleString | cst.ConcatenatedString)
+
+
+def _is_import(statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import | cst.ImportFrom)
+
+
+def _imports(statement: cst.CSTNode, module: str) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Import):
+        return False
+    return any(code(alias.name) in (module, f"{module}.compat.v1") for alias in statement.body[0].names)
+
+
+def _as_tf(statement: cst.CSTNode) -> cst.SimpleStatementLine:
+    """Returns an import of TensorFlow under the name ``tf``."""
+    assert isinstance(statement, cst.SimpleStatementLine)
+    (only, *rest) = statement.body
+    assert isinstance(only, cst.Import)
+    tf = cst.ImportAlias(name=cst.Name("tensorflow"), asname=cst.AsName(name=cst.Name("tf")))
+    names = [tf if code(alias.name) in ("tensorflow", "tensorflow.compat.v1") else alias for alias in only.names]
+    names = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in names]
+    return statement.with_changes(body=[only.with_changes(names=names), *rest])

@@ -1,0 +1,188 @@
+"""Estimators and their calls: they become models of Keras, and calls of small functions that the new script contains."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, simple_name
+
+_SUPPORT = Path(__file__).with_name("support.py.txt")
+_ESTIMATOR = ("tensorflow.estimator.Estimator",)
+_INPUTS = "tensorflow.estimator.inputs."
+_METHODS: dict[str, tuple[str, ...]] = {
+    "train": ("input_fn", "hooks", "steps", "max_steps", "saving_listeners"),
+    "evaluate": ("input_fn", "steps", "hooks", "checkpoint_path", "name"),
+    "predict": ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples"),
+}
+"""Methods of an Estimator with their parameters, in their order."""
+_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn"}}
+_SPECS = {
+    "tensorflow.estimator.TrainSpec": (("input_fn", "max_steps", "hooks"), {"input_fn", "max_steps"}),
+    "tensorflow.estimator.EvalSpec": (
+        ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs"),
+        {"input_fn", "steps", "name", "start_delay_secs", "throttle_secs"},
+    ),
+}
+_RUN_CONFIG = ("model_dir", "save_checkpoints_steps", "keep_checkpoint_max", "save_checkpoints_secs", "save_summary_steps",
+               "log_step_count_steps", "tf_random_seed")  # fmt: skip
+"""Fields of RunConfig that have a fixer. The first three stay."""
+_LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
+_NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
+_EMPTY = ("None", "[]", "()")
+
+
+def support() -> dict[str, str]:
+    """Returns the source of each function that new scripts may contain, by its name, in the order of the file."""
+    parts = re.split(r"\n\n\n(?=def )", _SUPPORT.read_text().strip())
+    return {part.removeprefix("def ").partition("(")[0]: part for part in parts}
+
+
+def needed_functions(used: Iterable[str]) -> list[str]:
+    """Returns the sources of functions, and of those that they call."""
+    sources = support()
+    pending, found = set(used), set()
+    while pending:
+        name = pending.pop()
+        found.add(name)
+        pending |= {other for other in sources if re.search(rf"\b{other}\(", sources[name].partition("\n")[2])} - found
+    return [text for name, text in sources.items() if name in found]
+
+
+class EstimatorCalls:
+    """Finds the Estimators of a script and converts their calls.
+
+    Args:
+        script: The script.
+        classes: Name of each converted model function, and of its class.
+
+    Attributes:
+        used: Names of the functions that the new script must contain.
+    """
+
+    def __init__(self, script: Script, classes: Mapping[str, str]) -> None:
+        self._script = script
+        self._classes = classes
+        assigned = _assignments(script.module)
+        self._models = {name for name, value in assigned if self._is_estimator(value)}
+        self._loggers = {name for name, value in assigned if script.called(value) in _LOGGERS}
+        self._loggers |= {name for name, value in assigned if self.only_logs(value)}
+        self.used: set[str] = set()
+
+    def _is_estimator(self, value: cst.CSTNode) -> bool:
+        return self._script.called(value) in _ESTIMATOR
+
+    def only_logs(self, value: cst.CSTNode) -> bool:
+        """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
+        if isinstance(value, cst.List | cst.Tuple):
+            return bool(value.elements) and all(self._logs(element.value) for element in value.elements)
+        return self._script.called(value) in _LOGGERS
+
+    def _logs(self, value: cst.BaseExpression) -> bool:
+        return self._script.called(value) in _LOGGERS or simple_name(value) in self._loggers
+
+    def converted(self, old: cst.Call, call: cst.Call) -> str | None:
+        """Returns the new source of a call; None if the call has nothing to do with Estimators.
+
+        Args:
+            old: Call as it is in the script, which says what its names mean.
+            call: The same call, whose arguments may be converted already.
+
+        Raises:
+            UnconvertibleError: The call cannot be converted.
+        """
+        name = self._script.called(old)
+        if name in _ESTIMATOR:
+            return self._model(call)
+        if name.startswith(_INPUTS):
+            return self._input(call, name.removeprefix(_INPUTS))
+        if name in _SPECS:
+            parameters, kept = _SPECS[name]
+            given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
+            return f"dict({_written(given, {'input_fn', 'max_steps', 'steps'})})"
+        if name == "tensorflow.estimator.RunConfig":
+            given = self._given(call, ("model_dir", *_RUN_CONFIG[1:]), set(_RUN_CONFIG), "tf.estimator.RunConfig")
+            return f"dict({_written(given, set(_RUN_CONFIG[:3]))})"
+        if name == "tensorflow.estimator.train_and_evaluate":
+            self.used.add("train_and_evaluate")
+            given = self._given(
+                call,
+                ("estimator", "train_spec", "eval_spec"),
+                {"estimator", "train_spec", "eval_spec"},
+                "tf.estimator.train_and_evaluate",
+            )
+            return f"train_and_evaluate({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
+        if isinstance(call.func, cst.Attribute) and simple_name(call.func.value) in self._models:
+            return self._method(call, simple_name(call.func.value), call.func.attr.value)
+        return None
+
+    def _given(self, call: cst.Call, parameters: tuple[str, ...], kept: set[str], name: str) -> Arguments:
+        """Returns the arguments of a call that have a value; raises for those that no fixer knows."""
+        given = arguments(call, parameters)
+        if given is None:
+            raise UnconvertibleError(call, name, "its arguments are not all written out; write them out")
+        given = {key: value for key, value in given.items() if code(value) not in _EMPTY}
+        hooks = given.get("hooks")
+        if hooks is not None and (simple_name(hooks) in self._loggers or self.only_logs(hooks)):
+            del given["hooks"]
+        unknown = sorted(given.keys() - kept)
+        if unknown:
+            raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
+        return given
+
+    def _model(self, call: cst.Call) -> str:
+        parameters = ("model_fn", "model_dir", "config", "params", "warm_start_from")
+        given = self._given(call, parameters, set(parameters[:4]), "tf.estimator.Estimator")
+        function = simple_name(given.get("model_fn"))
+        if function not in self._classes:
+            raise UnconvertibleError(
+                call,
+                "tf.estimator.Estimator",
+                "its model function is not converted; convert that first, then make its class here",
+            )
+        return f"{self._classes[function]}({_written(given, {'params', 'model_dir', 'config'})})"
+
+    def _input(self, call: cst.Call, function: str) -> str:
+        if function not in ("numpy_input_fn", "pandas_input_fn"):
+            raise UnconvertibleError(
+                call, f"tf.estimator.inputs.{function}", "there is no fixer for it; make a tf.data.Dataset"
+            )
+        self.used.add(function)
+        return f"{function}({', '.join(_argument(argument) for argument in call.args)})"
+
+    def _method(self, call: cst.Call, model: str, method: str) -> str:
+        if method not in _METHODS:
+            raise UnconvertibleError(
+                call, f"{model}.{method}", "a model of Keras has no such method; see the how-to guide on finishing by hand"
+            )
+        given = self._given(call, _METHODS[method], _KEPT[method], f"Estimator.{method}")
+        self.used.add(method)
+        given.pop("name", None)
+        return f"{method}({model}, {_written(given, set(given))})"
+
+
+def _written(given: Arguments, names: set[str]) -> str:
+    return ", ".join(f"{name}={code(value)}" for name, value in given.items() if name in names)
+
+
+def _argument(argument: cst.Arg) -> str:
+    name = f"{argument.keyword.value}=" if argument.keyword is not None else argument.star
+    return name + code(argument.value)
+
+
+def _assignments(module: cst.Module) -> list[tuple[str, cst.BaseExpression]]:
+    finder = _Assignments()
+    module.visit(finder)
+    return finder.found
+
+
+class _Assignments(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: list[tuple[str, cst.BaseExpression]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        self.found += [(simple_name(target.target), node.value) for target in node.targets if simple_name(target.target)]

@@ -1,0 +1,315 @@
+"""Finds the names that statements read and write, and the statements of a model function in each of its modes."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+_MODES = "tensorflow.estimator.ModeKeys."
+_SPECS = ("tensorflow.estimator.EstimatorSpec",)
+
+
+class Mode(enum.Enum):
+    """A mode of a model function, and its name in ModeKeys."""
+
+    TRAIN = "TRAIN"
+    EVAL = "EVAL"
+    PREDICT = "PREDICT"
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """The statements of a model function in one mode.
+
+    Attributes:
+        statements: Statements in their order, without the tests of the mode.
+        spec: Call of EstimatorSpec that it returns.
+    """
+
+    statements: tuple[Statement, ...]
+    spec: cst.Call
+
+
+def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the names that a statement reads, and those that it binds or changes.
+
+    Example:
+        >>> read, written = reads_and_writes(cst.parse_statement("net, n = f(x.y, k=2), m[0]"))
+        >>> sorted(read), sorted(written)
+        (['f', 'm', 'x'], ['n', 'net'])
+    """
+    names = _Names()
+    statement.visit(names)
+    return frozenset(names.read - names.own), frozenset(names.written)
+
+
+class _Names(cst.CSTVisitor):
+    """Collects names; of functions, lambdas and comprehensions only what they read from around them."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+        self.own: set[str] = set()  # arguments of functions, variables of comprehensions
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.read.add(node.value)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_AssignTarget(self, node: cst.AssignTarget) -> bool:
+        self._bind(node.target)
+        return False
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> bool:
+        self._bind(node.target)
+        if node.value is not None:
+            node.value.visit(self)
+        return False
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._bind(node.target)
+
+    def visit_For(self, node: cst.For) -> None:
+        self._bind(node.target)
+
+    def visit_AsName(self, node: cst.AsName) -> bool:
+        self._bind(node.name)
+        return False
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._bind(node.target)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self.written.add(node.name.value)
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.written.add(node.name.value)
+
+    def visit_Param(self, node: cst.Param) -> bool:
+        self.own.add(node.name.value)
+        if node.default is not None:
+            node.default.visit(self)
+        return False
+
+    def visit_CompFor(self, node: cst.CompFor) -> None:
+        self.own.update(simple_name(name) for name in nodes(node.target, cst.Name))
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        """Takes the object whose method is called for changed: ``layers.append(x)``."""
+        if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
+            self.written.update([simple_name(node.value.func.value)] if simple_name(node.value.func.value) else [])
+
+    def _bind(self, target: cst.CSTNode) -> None:
+        if isinstance(target, cst.Name):
+            self.written.add(target.value)
+        elif isinstance(target, cst.Tuple | cst.List):
+            for element in target.elements:
+                self._bind(element.value)
+        elif isinstance(target, cst.Attribute | cst.Subscript):  # a change of an object
+            target.visit(self)
+            root: cst.CSTNode = target
+            while isinstance(root, cst.Attribute | cst.Subscript):
+                root = root.value
+            if isinstance(root, cst.Name):
+                self.written.add(root.value)
+        elif isinstance(target, cst.StarredElement):
+            self._bind(target.value)
+
+
+def needed_for(names: Iterable[str], statements: Sequence[Statement]) -> list[Statement]:
+    """Returns the statements that names depend on, in their order.
+
+    Args:
+        names: Names after the last statement.
+        statements: Statements without jumps between them.
+    """
+    wanted, found = set(names), []
+    for statement in reversed(statements):
+        read, written = reads_and_writes(statement)
+        if written & wanted:
+            found.append(statement)
+            wanted |= read
+    return found[::-1]
+
+
+def tainted_by(names: Iterable[str], statements: Sequence[Statement]) -> tuple[list[Statement], set[str]]:
+    """Returns the statements that depend on names, and the names that then depend on them."""
+    tainted, found = set(names), []
+    for statement in statements:
+        read, written = reads_and_writes(statement)
+        if read & tainted:
+            found.append(statement)
+            tainted |= written
+    return found, tainted
+
+
+class ModeTests:
+    """The value of conditions on the mode.
+
+    Args:
+        script: Script around the model function.
+        mode_name: Name of the argument ``mode``.
+        body: Statements of the function, whose assignments such as ``training = mode == TRAIN`` are known.
+    """
+
+    def __init__(self, script: Script, mode_name: str, body: Sequence[Statement]) -> None:
+        self._script = script
+        self._mode_name = mode_name
+        self.flags: dict[str, cst.BaseExpression] = {}
+        for statement in body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    if (
+                        isinstance(small, cst.Assign)
+                        and len(small.targets) == 1
+                        and self.value(small.value, Mode.TRAIN) is not None
+                    ):
+                        self.flags[simple_name(small.targets[0].target)] = small.value
+
+    def value(self, node: cst.BaseExpression, mode: Mode) -> bool | None:
+        """Returns the value of a condition in a mode; None if it does not depend on the mode alone."""
+        if isinstance(node, cst.Name):
+            return self.value(self.flags[node.value], mode) if node.value in self.flags else None
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            inner = self.value(node.expression, mode)
+            return None if inner is None else not inner
+        if isinstance(node, cst.BooleanOperation):
+            return self._combined(node, mode)
+        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+            return self._compared(node, mode)
+        return None
+
+    def _combined(self, node: cst.BooleanOperation, mode: Mode) -> bool | None:
+        values = [self.value(node.left, mode), self.value(node.right, mode)]
+        decides = isinstance(node.operator, cst.Or)
+        if decides in values:
+            return decides
+        return None if None in values else not decides
+
+    def _compared(self, node: cst.Comparison, mode: Mode) -> bool | None:
+        (target,) = node.comparisons
+        sides = node.left, target.comparator
+        if simple_name(sides[0]) != self._mode_name:
+            sides = sides[1], sides[0]
+        if simple_name(sides[0]) != self._mode_name:
+            return None
+        listed = (
+            [element.value for element in sides[1].elements]
+            if isinstance(sides[1], cst.Tuple | cst.List | cst.Set)
+            else [sides[1]]
+        )
+        modes = [self._mode(one) for one in listed]
+        if None in modes:
+            return None
+        operator = target.operator
+        if isinstance(operator, cst.Equal | cst.Is | cst.In):
+            return mode in modes
+        return mode not in modes if isinstance(operator, cst.NotEqual | cst.IsNot | cst.NotIn) else None
+
+    def _mode(self, node: cst.BaseExpression) -> Mode | None:
+        name = self._script.name(node)
+        if name.startswith(_MODES) and name.removeprefix(_MODES) in Mode.__members__:
+            return Mode[name.removeprefix(_MODES)]
+        texts = {"'train'": Mode.TRAIN, "'eval'": Mode.EVAL, "'infer'": Mode.PREDICT}
+        return texts.get(code(node).replace('"', "'"))
+
+
+def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode) -> Branch | None:
+    """Returns what a model function does in a mode; None if it returns nothing in that mode.
+
+    Raises:
+        UnconvertibleError: It returns something else than an EstimatorSpec, or from inside other statements.
+    """
+    statements: list[Statement] = []
+    spec = _walk(script, tests, body, mode, statements)
+    return Branch(tuple(statements), spec) if spec is not None else None
+
+
+def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mode, found: list[Statement]) -> cst.Call | None:
+    """Collects the statements of a mode up to its return; returns the EstimatorSpec, or None at the end of the body."""
+    for statement in body:
+        chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
+        if _returned(statement) is not None:
+            return _spec(script, statement, found)
+        if isinstance(statement, cst.If) and chosen is not None:
+            spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
+        elif isinstance(statement, cst.With) and _returns(statement):
+            spec = _walk(script, tests, _statements(statement.body), mode, found)
+        elif _returns(statement) and not isinstance(statement, cst.FunctionDef):
+            message = "it returns from inside other statements than tests of the mode; return at the end"
+            raise UnconvertibleError(statement, "the model function", message)
+        else:
+            found.append(statement)
+            continue
+        if spec is not None:
+            return spec
+    return None
+
+
+def _returns(statement: Statement) -> bool:
+    return any(True for _ in nodes(statement, cst.Return))
+
+
+def _spec(script: Script, statement: Statement, before: Sequence[Statement]) -> cst.Call:
+    """Returns the EstimatorSpec that a statement returns."""
+    returned = _returned(statement)
+    if isinstance(returned, cst.Name):
+        returned = assigned(returned.value, before)
+    if isinstance(returned, cst.Call) and script.called(returned) in _SPECS:
+        return returned
+    message = "it returns something else than an EstimatorSpec; write it as one call"
+    raise UnconvertibleError(statement, "the model function", message)
+
+
+def _statements(node: cst.CSTNode | None) -> list[Statement]:
+    """Returns the statements of a block, of an else or of an elif."""
+    if node is None:
+        return []
+    if isinstance(node, cst.If):
+        return [node]
+    block = node.body if isinstance(node, cst.Else) else node
+    if isinstance(block, cst.IndentedBlock):
+        return [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+    if isinstance(block, cst.SimpleStatementSuite):
+        return [cst.SimpleStatementLine(body=block.body)]
+    return []
+
+
+def _returned(statement: Statement) -> cst.BaseExpression | None:
+    if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Return):
+        return statement.body[-1].value or cst.Name("None")
+    return None
+
+
+def assigned(name: str, statements: Sequence[Statement]) -> cst.BaseExpression | None:
+    """Returns the value that a name was last given by a plain assignment."""
+    for statement in reversed(statements):
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                if isinstance(small, cst.Assign) and any(simple_name(one.target) == name for one in small.targets):
+                    return small.value
+    return None
+
+
+def assigned_value(statement: Statement) -> cst.BaseExpression | None:
+    """Returns the value of a plain assignment."""
+    if (
+        isinstance(statement, cst.SimpleStatementLine)
+        and len(statement.body) == 1
+        and isinstance(statement.body[0], cst.Assign)
+    ):
+        return statement.body[0].value
+    return None

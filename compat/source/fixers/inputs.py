@@ -1,0 +1,81 @@
+"""Input functions that return tensors of an iterator: they return the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.flow import Statement, assigned, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes
+
+_MAKER = "tensorflow.data.make_one_shot_iterator"
+
+
+def returned_dataset(script: Script, function: cst.FunctionDef) -> tuple[cst.BaseExpression, set[Statement]] | None:
+    """Finds the dataset behind the tensors that a function returns.
+
+    Args:
+        script: Script around the function.
+        function: Function.
+
+    Returns:
+        The dataset, and the statements that make an iterator and take its tensors; None if the function makes no iterator, or uses
+        the tensors for anything but its result.
+    """
+    body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+    last = body[-1] if body else None
+    if (
+        not isinstance(last, cst.SimpleStatementLine)
+        or not isinstance(last.body[-1], cst.Return)
+        or last.body[-1].value is None
+    ):
+        return None
+    used: set[Statement] = set()
+    value: cst.BaseExpression = last.body[-1].value
+    taken = _statement_that_binds(code(value), body)
+    if taken is not None:
+        used.add(taken)
+        value = assigned_value(taken) or value
+    iterator = _base(value, "get_next")
+    if isinstance(iterator, cst.Name):
+        made = _statement_that_binds(iterator.value, body)
+        iterator = assigned(iterator.value, body)
+        used |= {made} if made is not None else set()
+    dataset = _base(iterator, "make_one_shot_iterator")
+    if dataset is None and isinstance(iterator, cst.Call) and script.called(iterator) == _MAKER and len(iterator.args) == 1:
+        dataset = iterator.args[0].value
+    if dataset is None:
+        return None
+    bound = {name for statement in used for name in reads_and_writes(statement)[1]}
+    others = [statement for statement in body[:-1] if statement not in used]
+    return None if any(bound & (reads | writes) for reads, writes in map(reads_and_writes, others)) else (dataset, used)
+
+
+def makes_iterator(function: cst.FunctionDef) -> bool:
+    """Returns True if a function makes an iterator of a dataset."""
+    names = ("make_one_shot_iterator", "make_initializable_iterator")
+    found = [node for node in nodes(function, cst.Attribute) if isinstance(node, cst.Attribute) and node.attr.value in names]
+    inner = [node for one in nodes(function.body, cst.FunctionDef) for node in nodes(one, cst.Attribute)]
+    return any(node not in inner for node in found)
+
+
+def _statement_that_binds(target: str, body: Sequence[Statement]) -> cst.SimpleStatementLine | None:
+    plain = target.replace(" ", "").strip("()")
+    for statement in body:
+        if (
+            isinstance(statement, cst.SimpleStatementLine)
+            and len(statement.body) == 1
+            and isinstance(statement.body[0], cst.Assign)
+        ):
+            (first, *others) = statement.body[0].targets
+            if not others and code(first.target).replace(" ", "").strip("()") == plain:
+                return statement
+    return None
+
+
+def _base(call: cst.CSTNode | None, method: str) -> cst.BaseExpression | None:
+    """Returns the object whose method a call without arguments calls."""
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == method and not call.args:
+        return call.func.value
+    return None

@@ -1,0 +1,202 @@
+"""Functions of ``tf.layers`` as layers of Keras, which a model makes once and calls in each step."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.flow import reads_and_writes
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code
+
+_WEIGHTS = (
+    "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
+    "kernel_constraint", "bias_constraint", "trainable", "name",
+)  # fmt: skip
+_POOL = ("inputs", "pool_size", "strides", "padding", "data_format", "name")
+_CONV = (
+    "inputs",
+    "filters",
+    "kernel_size",
+    "strides",
+    "padding",
+    "data_format",
+    "dilation_rate",
+    "activation",
+    "use_bias",
+    *_WEIGHTS,
+)
+_NORM = (
+    "inputs", "axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "moving_mean_initializer",
+    "moving_variance_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint", "training",
+    "trainable", "name",
+)  # fmt: skip
+LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "layers.average_pooling1d": ("AveragePooling1D", _POOL),
+    "layers.average_pooling2d": ("AveragePooling2D", _POOL),
+    "layers.batch_normalization": ("BatchNormalization", _NORM),
+    "layers.conv1d": ("Conv1D", _CONV),
+    "layers.conv2d": ("Conv2D", _CONV),
+    "layers.conv3d": ("Conv3D", _CONV),
+    "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
+    "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
+    "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
+    "layers.max_pooling1d": ("MaxPooling1D", _POOL),
+    "layers.max_pooling2d": ("MaxPooling2D", _POOL),
+    "feature_column.input_layer": ("DenseFeatures", ("inputs", "feature_columns")),
+}
+"""Function below ``tf``: the class below ``tf_keras.layers``, and TensorFlow 1's parameters, which Keras names alike."""
+_TRAINING = ("batch_normalization", "dropout")
+_DEFAULTS = {"dropout": {"rate": "0.5"}}
+"""Arguments that Keras needs where TensorFlow 1 has a default."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A layer of a model.
+
+    Attributes:
+        attribute: Name of the model's attribute.
+        made: Expression that makes the layer, or a list of layers.
+    """
+
+    attribute: str
+    made: str
+
+
+def layer_function(name: str) -> str:
+    """Returns the name below ``tf`` of a function that makes a layer; empty for all else."""
+    below = name.removeprefix("tensorflow.")
+    return below if below in LAYERS or (below.startswith(("layers.", "feature_column.linear_model")) and below != name) else ""
+
+
+def item_name(function: str) -> str:
+    """Returns the name that a loop over the layers of a list gives to each."""
+    return f"{function}_layer"
+
+
+class Lifting:
+    """Makes the layers of a network; one object for each model.
+
+    Args:
+        script: Script around the network.
+        own: Names that are bound in the network, or given to it: no layer can be made from their values.
+
+    Attributes:
+        layers: The layers, in the order in which they are called.
+    """
+
+    def __init__(self, script: Script, own: set[str]) -> None:
+        self._script = script
+        self._own = own
+        self._counts: dict[str, int] = {}
+        self._looped: set[str] = set()
+        self.layers: list[Layer] = []
+
+    def call(self, old: cst.Call, new: cst.Call, loop: cst.For | None, scope: str) -> str:
+        """Returns the call of the layer that replaces a call of ``tf.layers``.
+
+        Args:
+            old: Call as it is in the script.
+            new: The same call with converted arguments.
+            loop: Loop around the call.
+            scope: Scopes of variables around the call, each with a slash.
+
+        Raises:
+            UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
+        """
+        name = layer_function(self._script.called(old))
+        row = LAYERS.get(name)
+        function = name.rpartition(".")[2]
+        given = arguments(new, row[1]) if row else None
+        given = {key: value for key, value in (given or {}).items() if code(value) != "None"}
+        if row is None or "inputs" not in given or not given.keys() <= set(row[1]):
+            raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
+        inputs = [code(given.pop("inputs"))]
+        training = given.pop("training", None)
+        if function in _TRAINING:
+            inputs.append(f"training={'False' if training is None else code(training)}")
+        attribute, named = self._named(old, function, given, loop, scope)
+        made = self._made(
+            row[0], {**_DEFAULTS.get(function, {}), **{key: code(value) for key, value in given.items()}, **named}
+        )
+        self._check(old, function, given, loop)
+        if loop is not None:
+            made = f"[{made} for {code(loop.target)} in {code(loop.iter)}]"
+        self.layers.append(Layer(attribute, made))
+        return f"{item_name(function) if loop is not None else f'self.{attribute}'}({', '.join(inputs)})"
+
+    def _made(self, keras: str, given: dict[str, str]) -> str:
+        return f"tf_keras.layers.{keras}({', '.join(f'{key}={value}' for key, value in given.items())})"
+
+    def _named(
+        self, old: cst.Call, function: str, given: Arguments, loop: cst.For | None, scope: str
+    ) -> tuple[str, dict[str, str]]:
+        """Returns attribute and name of a layer: TensorFlow 1's, by which checkpoints are converted."""
+        name = given.pop("name", None)
+        if name is not None and not isinstance(name, cst.SimpleString):
+            raise UnconvertibleError(
+                old, f"tf.layers.{function}(name=...)", "the name is not written as a string; make the layer in __init__"
+            )
+        if loop is not None:
+            if name is not None or scope or function in self._looped:
+                raise UnconvertibleError(
+                    old,
+                    f"tf.layers.{function}",
+                    "a named layer, or a second one of its kind, in a loop; make the layers in __init__",
+                )
+            self._looped.add(function)
+            return self._free(f"{function}_layers"), {}
+        text = str(name.evaluated_value) if name is not None else self._default(function, scope)
+        if text is None:
+            return self._free(function), {}
+        return self._free(text.replace("/", "_").replace("-", "_")), {"name": f'"{scope}{text}"'}
+
+    def _default(self, function: str, scope: str) -> str | None:
+        """Returns the name that TensorFlow 1 gives to an unnamed layer; None behind a loop, where Keras counts alike."""
+        if function in self._looped:
+            return None
+        count = self._counts.get(scope + function, 0)
+        self._counts[scope + function] = count + 1
+        return f"{function}_{count}" if count else function
+
+    def _free(self, attribute: str) -> str:
+        taken = {layer.attribute for layer in self.layers}
+        attribute = attribute if attribute.isidentifier() else f"layer_{attribute}"
+        while attribute in taken or attribute in _OF_MODEL:
+            attribute += "_"
+        return attribute
+
+    def _check(self, old: cst.Call, function: str, given: Arguments, loop: cst.For | None) -> None:
+        own = self._own - (set(reads_and_writes(loop.target)[0]) if loop is not None else set())
+        read = {name for value in given.values() for name in reads_and_writes(value)[0]}
+        if loop is not None:
+            read |= reads_and_writes(loop.iter)[0]
+        if read & own:
+            message = f"it depends on {min(read & own)}, a value of the network; make the layer of tf_keras in __init__"
+            raise UnconvertibleError(old, f"tf.layers.{function}", message)
+
+
+_OF_MODEL = frozenset(
+    {
+        "layers",
+        "loss",
+        "metrics",
+        "params",
+        "config",
+        "model_dir",
+        "inputs",
+        "outputs",
+        "optimizer",
+        "name",
+        "call",
+        "build",
+        "dtype",
+        "weights",
+        "losses",
+        "input",
+        "output",
+    }
+)
+"""Attributes that a model has already."""

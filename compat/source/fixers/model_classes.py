@@ -1,0 +1,275 @@
+"""Writes a model function that was taken apart as a class of Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.flow import Mode, Statement, needed_for, reads_and_writes, tainted_by
+from estimator_bridge.compat.source.fixers.layers import LAYERS, Lifting, item_name, layer_function
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model_functions import OF_WHOLE_MODEL, ModelFunction, is_text
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes
+
+_CLASS = """
+class NAME(tf_keras.Model):
+    DOCSTRING
+
+    def __init__(self, params=None, model_dir=None, config=None):
+        super().__init__(autocast=False)  # features keep their types
+        self.params = params or {}
+        self.config = config or {}
+        self.model_dir = model_dir or self.config.get("model_dir")
+        self.mean_loss = tf_keras.metrics.Mean(name="loss")
+        self.eval_metrics = METRICS
+        PREPARED
+        LAYERS
+        self.compile(optimizer=OPTIMIZER)
+
+    def call(self, FEATURES, training=False):
+        PARAMS
+        NETWORK
+        return OUTPUTS
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):
+        LOSS_INPUTS
+        LOSS
+        self.mean_loss.update_state(LOSS_VALUE)
+        return LOSS_VALUE
+
+    def compute_metrics(self, x, y, y_pred, sample_weight):
+        METRIC_INPUTS
+        MEASURED
+        UPDATES
+        return {metric.name: metric.result() for metric in self.metrics}
+"""
+_SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
+_VARIABLES = ("tensorflow.get_variable",)
+_AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseComp)
+_PREDICT = """
+    def predict_step(self, data):
+        FEATURES = data[0] if isinstance(data, tuple) else data
+        y_pred = self(FEATURES, training=False)
+        PREDICT_INPUTS
+        PREDICTED
+        return PREDICTIONS
+"""
+
+
+def class_name(function: str) -> str:
+    """Returns the name of a model function's class.
+
+    Example:
+        >>> class_name("cnn_model_fn"), class_name("my_model"), class_name("model_fn")
+        ('CnnModel', 'MyModel', 'Model')
+    """
+    words = [word for word in function.removesuffix("_fn").strip("_").split("_") if word]
+    name = "".join(word[0].upper() + word[1:] for word in words)
+    return name if name.endswith("Model") else f"{name}Model"
+
+
+def write_class(script: Script, parts: ModelFunction) -> cst.ClassDef:
+    """Returns the class of a model function.
+
+    Args:
+        script: Script around the function.
+        parts: The function's parts.
+    """
+    return _Writer(script, parts).written()
+
+
+class _Writer:
+    def __init__(self, script: Script, parts: ModelFunction) -> None:
+        self._script = script
+        self._parts = parts
+        _, own = tainted_by({parts.features, parts.labels, "mode"} - {""}, parts.network)
+        self._constant = [one for one in parts.network if not reads_and_writes(one)[1] & own]
+        self._lifting = Lifting(script, own)
+
+    def written(self) -> cst.ClassDef:
+        parts = self._parts
+        text = _CLASS + (_PREDICT if parts.predictions is not None else "")
+        if self._makes_variables():
+            text = text.replace("    def call", f"    {_SHIM}\n    def call")
+        network = self._changed(parts.network, self._lifting)
+        made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
+        prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
+        words = {
+            "NAME": class_name(parts.node.name.value),
+            "METRICS": "{" + ", ".join(f'"{one.name}": {one.made}' for one in parts.metrics) + "}",
+            "OPTIMIZER": parts.optimizer,
+            "OUTPUTS": "{" + ", ".join(f'"{name}": {name}' for name in parts.outputs) + "}",
+            "LOSS_VALUE": code(parts.loss_value),
+            "FEATURES": parts.features,
+            "PREDICTIONS": code(parts.predictions) if parts.predictions is not None else "",
+        }
+        blocks: dict[str, Sequence[Statement]] = {
+            "DOCSTRING": [self._docstring()],
+            "PREPARED": [*self._params(prepared, *made, cst.parse_expression(parts.optimizer)), *self._changed(prepared)],
+            "LAYERS": made,
+            "PARAMS": self._params(network),
+            "NETWORK": network,
+            "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
+            "LOSS": self._changed(parts.loss),
+            "METRIC_INPUTS": self._inputs(parts.measured, self._updates()),
+            "MEASURED": self._changed(parts.measured),
+            "UPDATES": self._updates(),
+            "PREDICT_INPUTS": self._inputs(
+                parts.predicted, [parts.predictions] if parts.predictions is not None else [], own="features"
+            ),
+            "PREDICTED": self._changed(parts.predicted),
+        }
+        for word, value in words.items():
+            text = text.replace(word, value)
+        written = cst.parse_module(text.strip("\n") + "\n", cst.PartialParserConfig(default_indent="    ")).body[0]
+        filled = written.visit(_Blocks(blocks))
+        assert isinstance(filled, cst.ClassDef)
+        return filled
+
+    def _docstring(self) -> Statement:
+        first = self._parts.node.body.body[0]
+        if isinstance(first, cst.SimpleStatementLine) and is_text(first):
+            return first
+        return _line(f'"""The model of ``{self._parts.node.name.value}``."""')
+
+    def _in_order(self, statements: set[Statement]) -> list[Statement]:
+        order = dict.fromkeys([*self._constant, *self._parts.prepared])
+        return [statement for statement in order if statement in statements]
+
+    def _makes_variables(self) -> bool:
+        names = (self._script.name(node) for statement in self._parts.network for node in nodes(statement, cst.Attribute))
+        return any(name.startswith(_VARIABLES) for name in names)
+
+    def _updates(self) -> list[Statement]:
+        return [_line(f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics]
+
+    def _params(self, statements: Iterable[Statement], *values: cst.CSTNode) -> list[Statement]:
+        name = self._parts.params
+        return [_line(f"{name} = self.params")] if name and name in _read([*statements, *values]) else []
+
+    def _inputs(self, statements: Sequence[Statement], values: Sequence[cst.CSTNode], own: str = "") -> list[Statement]:
+        """Returns the assignments that give a method the names that it reads."""
+        parts, read = self._parts, _read([*statements, *values])
+        given = {parts.features: "x"} if own != "features" else {}
+        if own != "features" and parts.labels:
+            given[parts.labels] = "y"
+        given |= {name: f'y_pred["{name}"]' for name in parts.outputs}
+        lines = [_line(f"{name} = {value}") for name, value in given.items() if name in read and name != value]
+        return [*self._params(statements, *values), *lines]
+
+    def _changed(self, statements: Iterable[Statement], lifting: Lifting | None = None) -> list[Statement]:
+        """Returns statements in which the mode is the argument ``training``, and the model answers for all its layers."""
+        changed = [statement.visit(_InMethod(self._script, self._parts, lifting)) for statement in statements]
+        changed = [one for one in changed if not isinstance(one, cst.CSTNode) or code(one).strip() != "training = training"]
+        return [one for one in changed if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+
+
+class _InMethod(cst.CSTTransformer):
+    """Changes the statements of a method of the model."""
+
+    def __init__(self, script: Script, parts: ModelFunction, lifting: Lifting | None) -> None:
+        super().__init__()
+        self._script = script
+        self._tests = parts.tests
+        self._lifting = lifting
+        self._around: list[cst.CSTNode] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, _AROUND):
+            self._around.append(node)
+        return self._replacement(node) is None
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if isinstance(original_node, _AROUND):
+            self._around.pop()
+        if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
+            assert isinstance(original_node, cst.Call)
+            return cst.parse_expression(self._layer(original_node, updated_node))
+        if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For):
+            return self._with_layers(original_node, updated_node)
+        replacement = self._replacement(original_node)
+        return updated_node if replacement is None else replacement
+
+    def _layer(self, old: cst.Call, new: cst.Call) -> str:
+        name = self._script.called(old).replace("tensorflow", "tf", 1)
+        loops = [node for node in self._around if not isinstance(node, cst.With)]
+        if self._lifting is None or len(loops) > 1 or not all(isinstance(node, cst.For) for node in loops):
+            raise UnconvertibleError(
+                old, name, "it is called in a function or a nested loop, or behind the labels; make its layer in __init__"
+            )
+        scope = "".join(self._scope(node) for node in self._around if isinstance(node, cst.With))
+        return self._lifting.call(old, new, loops[0] if loops and isinstance(loops[0], cst.For) else None, scope)
+
+    def _scope(self, node: cst.With) -> str:
+        for item in node.items:
+            name = self._script.called(item.item)
+            if name == "tensorflow.name_scope":
+                continue
+            first = item.item.args[0].value if isinstance(item.item, cst.Call) and len(item.item.args) == 1 else None
+            if name != "tensorflow.variable_scope" or not isinstance(first, cst.SimpleString):
+                raise UnconvertibleError(
+                    node, "with", "layers are made in a block that is no plain variable scope; take it away"
+                )
+            return f"{first.evaluated_value!s}/"
+        return ""
+
+    def _with_layers(self, old: cst.For, new: cst.For) -> cst.For:
+        """Returns a loop that also takes a layer from each list that was made for it."""
+        called = dict.fromkeys(layer_function(self._script.called(node)) for node in nodes(old, cst.Call))
+        functions = [one.rpartition(".")[2] for one in called if one in LAYERS]
+        if not functions:
+            return new
+        target = ", ".join([code(old.target), *(item_name(one) for one in functions)])
+        lists = ", ".join([code(old.iter), *(f"self.{one}_layers" for one in functions)])
+        header = cst.parse_statement(f"for {target} in zip({lists}):\n    pass\n")
+        assert isinstance(header, cst.For)
+        return new.with_changes(target=header.target, iter=header.iter)
+
+    def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
+        if isinstance(node, cst.Call) and self._script.called(node) in OF_WHOLE_MODEL:
+            return cst.parse_expression(OF_WHOLE_MODEL[self._script.called(node)])
+        if not isinstance(node, cst.Comparison | cst.BooleanOperation | cst.UnaryOperation):
+            return None
+        values = [self._tests.value(node, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
+        if None in values:
+            return None
+        if values[1] != values[2]:
+            raise UnconvertibleError(
+                node, "the model function", "the network differs between evaluation and prediction; make it one"
+            )
+        texts = {(True, False): "training", (False, True): "not training", (True, True): "True", (False, False): "False"}
+        return cst.parse_expression(texts[bool(values[0]), bool(values[1])])
+
+
+class _Blocks(cst.CSTTransformer):
+    """Puts statements in the place of the words that stand for them."""
+
+    def __init__(self, blocks: dict[str, Sequence[Statement]]) -> None:
+        super().__init__()
+        self._blocks = blocks
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[Statement] | cst.RemovalSentinel:
+        only = updated_node.body[0]
+        word = only.value.value if isinstance(only, cst.Expr) and isinstance(only.value, cst.Name) else ""
+        if word not in self._blocks:
+            return updated_node
+        statements = self._blocks[word]
+        return cst.FlattenSentinel(statements) if statements else cst.RemoveFromParent()
+
+
+def _line(text: str) -> cst.SimpleStatementLine:
+    statement = cst.parse_statement(text)
+    assert isinstance(statement, cst.SimpleStatementLine)
+    return statement
+
+
+def _read(values: Iterable[cst.CSTNode]) -> set[str]:
+    return {name for value in values for name in reads_and_writes(value)[0]}
+
+
+def comments(node: cst.CSTNode) -> list[str]:
+    """Returns the comments in a node, in the order of the source."""
+    return [comment.value for comment in nodes(node, cst.Comment) if isinstance(comment, cst.Comment)]

@@ -1,0 +1,384 @@
+"""Takes a model function apart: network, loss, metrics, predictions and optimizer."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers import metrics, optimizers
+from estimator_bridge.compat.source.fixers.flow import (
+    Branch,
+    Mode,
+    ModeTests,
+    Statement,
+    assigned,
+    assigned_value,
+    branch,
+    needed_for,
+    reads_and_writes,
+    tainted_by,
+)
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes
+
+_SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
+         "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
+_KNOWN = frozenset(_SPEC[:5])
+OF_WHOLE_MODEL = {
+    "tensorflow.trainable_variables": "self.trainable_variables",
+    "tensorflow.losses.get_regularization_loss": "tf.add_n(self.losses)",
+}
+"""Calls that ask for what all layers made, and what a method of the model asks."""
+_REFUSED = {
+    "tensorflow.train.get_global_step": "the network or its loss depends on the step; count steps in the model",
+    "tensorflow.train.get_or_create_global_step": "the network or its loss depends on the step; count steps in the model",
+    "tensorflow.get_collection": "collections are not filled outside of a graph; keep the tensors in variables",
+    "tensorflow.add_to_collection": "collections are not filled outside of a graph; keep the tensors in variables",
+    "tensorflow.losses.get_total_loss": "losses are not collected outside of a graph; add them up",
+    "tensorflow.losses.get_losses": "losses are not collected outside of a graph; add them up",
+    "tensorflow.control_dependencies": "there is no order of operations to force; put them one after another",
+    "tensorflow.placeholder": "there are no placeholders outside of a graph; take the value from the features",
+    "tensorflow.Session": "there are no sessions in a model; use tensors as values",
+    "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
+    "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
+}
+
+
+_MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
+           "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+_WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
+"""Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFunction:
+    """The parts of a model function.
+
+    Attributes:
+        node: The function.
+        features: Name of the first argument.
+        labels: Name of the argument for the labels; empty if there is none.
+        params: Name of the argument for hyperparameters; empty if there is none.
+        tests: Conditions on the mode.
+        network: Statements that need neither labels nor trained variables.
+        loss: Statements of the loss that need them.
+        loss_value: The loss.
+        measured: Statements that metrics need beside the network's.
+        metrics: Metrics of an evaluation.
+        predicted: Statements that predictions need beside the network's.
+        predictions: The predictions.
+        prepared: Statements that the optimizer needs.
+        optimizer: Expression that makes the Keras optimizer.
+        left_out: Statements that nothing needs: they write summaries, or give names to unused tensors.
+    """
+
+    node: cst.FunctionDef
+    features: str
+    labels: str
+    params: str
+    tests: ModeTests
+    network: tuple[Statement, ...]
+    loss: tuple[Statement, ...]
+    loss_value: cst.BaseExpression
+    measured: tuple[Statement, ...]
+    metrics: tuple[metrics.Metric, ...]
+    predicted: tuple[Statement, ...]
+    predictions: cst.BaseExpression | None
+    prepared: tuple[Statement, ...]
+    optimizer: str
+    left_out: tuple[Statement, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names that the network gives to the loss, the metrics and the predictions, in the order in which they are bound."""
+        wanted: set[str] = set()
+        for statements in (self.loss, self.measured, self.predicted):
+            for statement in statements:
+                wanted |= reads_and_writes(statement)[0]
+        for value in (self.loss_value, self.predictions):
+            wanted |= _read(value) if value is not None else set()
+        wanted |= {name for one in self.metrics for name in _read(cst.parse_expression(f"f({one.update})"))}
+        bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
+        return tuple(name for name in dict.fromkeys(bound) if name in wanted)
+
+
+def take_apart(script: Script, function: cst.FunctionDef) -> ModelFunction:
+    """Finds the parts of a model function.
+
+    Args:
+        script: Script around the function.
+        function: The function.
+
+    Raises:
+        UnconvertibleError: A part is not of a form that this module knows.
+    """
+    return _Analysis(script, function).result()
+
+
+class _Analysis:
+    def __init__(self, script: Script, function: cst.FunctionDef) -> None:
+        self._script = script
+        self._function = function
+        names = [parameter.name.value for parameter in function.params.params]
+        if not names or function.params.star_kwarg or "mode" not in names or "config" in names:
+            raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
+        self._features = names[0]
+        self._labels = "labels" if "labels" in names else ""
+        self._params = "params" if "params" in names else ""
+        self._body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        self._tests = ModeTests(script, "mode", self._body)
+        found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
+        if found[Mode.TRAIN] is None:
+            raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
+        self._branches: dict[Mode, Branch] = {mode: one for mode, one in found.items() if one is not None}
+        self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
+
+    def result(self) -> ModelFunction:
+        """Returns the parts."""
+        train, spec = self._branches[Mode.TRAIN], self._specs[Mode.TRAIN]
+        loss_value = spec.get("loss")
+        if loss_value is None:
+            raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
+        network, loss = self._split(train, _read(loss_value))
+        self._same_loss(loss_value, {*network, *loss})
+        network, measured, found = self._metrics(network)
+        network, predicted, predictions = self._predictions(network)
+        prepared, optimizer = self._optimizer(spec)
+        used = {*network, *loss, *measured, *predicted, *self._of_specs()}
+        return ModelFunction(
+            self._function, self._features, self._labels, self._params, self._tests,
+            tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
+            tuple(prepared), optimizer, tuple(self._left_out(used)),
+        )  # fmt: skip
+
+    def _spec(self, one: Branch) -> Arguments:
+        given = arguments(one.spec, _SPEC)
+        unknown = sorted(given.keys() - _KNOWN - {"export_outputs"}) if given is not None else ["*"]
+        if given is None or unknown:
+            raise UnconvertibleError(
+                one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
+            )
+        return {name: value for name, value in given.items() if code(value) != "None"}
+
+    def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
+        """Returns the statements that names need: those of the network, and those that need labels or trained variables."""
+        needed = needed_for(names, one.statements)
+        later = [statement for statement in needed if self._asks_whole_model(statement)]
+        late_names = {name for statement in later for name in reads_and_writes(statement)[1]}
+        tainted, _ = tainted_by({self._labels, *late_names} - {""}, needed)
+        late = [statement for statement in needed if statement in tainted or statement in later]
+        network = [statement for statement in needed if statement not in late]
+        for statement in needed:
+            self._check(statement)
+        return network, late
+
+    def _asks_whole_model(self, statement: Statement) -> bool:
+        return any(self._script.name(node) in OF_WHOLE_MODEL for node in nodes(statement, cst.Attribute, cst.Name))
+
+    def _check(self, statement: Statement) -> None:
+        for node in nodes(statement, cst.Attribute, cst.Name):
+            name = self._script.name(node)
+            if name in _REFUSED:
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
+            if name.startswith("tensorflow.contrib."):
+                raise UnconvertibleError(
+                    statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
+                )
+            if (
+                name in ("tensorflow.layers.batch_normalization", "tensorflow.layers.BatchNormalization")
+                and not self._updates_run()
+            ):
+                message = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
+                raise UnconvertibleError(statement, "tf.layers.batch_normalization", message)
+
+        for name in reads_and_writes(statement)[0]:
+            if self._makes_layers(name, frozenset()):
+                raise UnconvertibleError(
+                    statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
+                )
+
+    def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
+        """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
+        own = {one.name.value: one for one in self._script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+        if name not in own or name in seen:
+            return False
+        named = (self._script.name(node) for node in nodes(own[name], cst.Attribute))
+        if any(one.startswith(_MAKERS) for one in named):
+            return True
+        return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(own[name])[0])
+
+    def _updates_run(self) -> bool:
+        return any(
+            self._script.name(node) == "tensorflow.GraphKeys.UPDATE_OPS" for node in nodes(self._function, cst.Attribute)
+        )
+
+    def _same_loss(self, loss_value: cst.BaseExpression, known: set[Statement]) -> None:
+        evaluation = self._branches.get(Mode.EVAL)
+        value = self._specs.get(Mode.EVAL, {}).get("loss")
+        if evaluation is None or value is None:
+            return
+        network, loss = self._split(evaluation, _read(value))
+        if code(value) != code(loss_value) or {*network, *loss} != known:
+            message = (
+                "network or loss of training and evaluation are different statements; choose by an argument in one statement"
+            )
+            raise UnconvertibleError(self._function, "the model function", message)
+
+    def _metrics(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], list[metrics.Metric]]:
+        one, value = self._branches.get(Mode.EVAL), self._specs.get(Mode.EVAL, {}).get("eval_metric_ops")
+        if one is None or value is None:
+            return network, [], []
+        entries = value if not isinstance(value, cst.Name) else assigned(value.value, one.statements) or value
+        if not isinstance(entries, cst.Dict):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "it is not written as one dict; write it so")
+        found, names = [], set()
+        for element in entries.elements:
+            if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
+                raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
+            call = element.value
+            if isinstance(call, cst.Name):
+                call = assigned(call.value, one.statements) or call
+            found.append(metrics.metric(self._script, str(element.key.evaluated_value), call))
+            names |= _read(cst.parse_expression(f"f({found[-1].update})"))
+        more, measured = self._split(one, names)
+        return [*network, *(statement for statement in more if statement not in network)], measured, found
+
+    def _predictions(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], cst.BaseExpression | None]:
+        one, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
+        if one is None or value is None:
+            return network, [], None
+        needed, late = self._split(one, _read(value))
+        if late:
+            raise UnconvertibleError(late[0], "the predictions", "they need the labels; compute them without")
+        shared = [statement for statement in needed if statement in network or self._makes_variables(statement)]
+        everywhere = {statement for other in self._branches.values() for statement in other.statements if other is not one}
+        rest = [statement for statement in needed if statement not in shared]
+        if all(statement in everywhere for statement in shared):
+            return [*network, *(statement for statement in shared if statement not in network)], rest, value
+        message = (
+            "the network in prediction is made of other statements than in training; choose by an argument in one statement"
+        )
+        raise UnconvertibleError(self._function, "the model function", message)
+
+    def _makes_variables(self, statement: Statement) -> bool:
+        names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
+        return any(name.startswith(_MAKERS) for name in names)
+
+    def _optimizer(self, spec: Arguments) -> tuple[list[Statement], str]:
+        statements = self._branches[Mode.TRAIN].statements
+        value = spec.get("train_op")
+        flat = _unwrapped(statements)
+        minimized = assigned(value.value, flat) if isinstance(value, cst.Name) else value
+        if not (
+            isinstance(minimized, cst.Call)
+            and isinstance(minimized.func, cst.Attribute)
+            and minimized.func.attr.value == "minimize"
+        ):
+            raise UnconvertibleError(
+                self._branches[Mode.TRAIN].spec,
+                "train_op",
+                "it is not made by minimize of an optimizer; use clipnorm or train_step",
+            )
+        given = arguments(minimized, ("loss", "global_step"))
+        if (
+            given is None
+            or not given.keys() <= {"loss", "global_step", "name"}
+            or code(given.get("loss", spec["loss"])) != code(spec["loss"])
+        ):
+            raise UnconvertibleError(
+                minimized, "minimize", "it minimizes something else than the loss, or some variables alone; write train_step"
+            )
+        maker = minimized.func.value
+        made = assigned(maker.value, flat) if isinstance(maker, cst.Name) else maker
+        if not isinstance(made, cst.Call) or not optimizers.is_optimizer(self._script.called(made)):
+            raise UnconvertibleError(minimized, "the optimizer", "it is not made by one call of tf.train; write it so")
+        text = optimizers.optimizer(self._script, made)
+        needed = needed_for(_read(made), flat)
+        replaced = [self._with_schedule(statement) for statement in needed if not self._is_step(statement)]
+        scheduled = any(new is not old for new, old in zip(replaced, needed, strict=False)) or "schedules." in text
+        if scheduled and self._script.called(made).endswith("MomentumOptimizer"):
+            raise UnconvertibleError(
+                made,
+                "tf.train.MomentumOptimizer",
+                "Keras scales old momentum by the old learning rate; write its update in train_step",
+            )
+        return replaced, text
+
+    def _is_step(self, statement: Statement) -> bool:
+        value = assigned_value(statement)
+        return value is not None and self._script.called(value) in (
+            "tensorflow.train.get_global_step",
+            "tensorflow.train.get_or_create_global_step",
+        )
+
+    def _with_schedule(self, statement: Statement) -> Statement:
+        value = assigned_value(statement)
+        text = optimizers.schedule(self._script, value) if value is not None else None
+        if text is not None and value is not None:
+            changed = statement.deep_replace(value, cst.parse_expression(text))
+            assert isinstance(changed, cst.SimpleStatementLine)
+            return changed
+        self._check(statement)
+        if {self._features, self._labels} & reads_and_writes(statement)[0]:
+            raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
+        return statement
+
+    def _in_order(self, statements: Sequence[Statement]) -> list[Statement]:
+        chosen = set(statements)
+        order = [statement for one in self._branches.values() for statement in one.statements]
+        return [statement for statement in dict.fromkeys(order) if statement in chosen]
+
+    def _of_specs(self) -> set[Statement]:
+        """Returns the statements that train_op and the metrics need, which the optimizer and Keras' metrics replace."""
+        found: set[Statement] = set()
+        for mode, one in self._branches.items():
+            names = {
+                name
+                for key in ("train_op", "eval_metric_ops")
+                if key in self._specs[mode]
+                for name in _read(self._specs[mode][key])
+            }
+            found.update(needed_for(names, one.statements))
+        return found
+
+    def _left_out(self, used: set[Statement]) -> list[Statement]:
+        """Returns the remaining statements; raises for those with an effect that is not known."""
+        every = dict.fromkeys(statement for one in self._branches.values() for statement in one.statements)
+        rest = [statement for statement in every if statement not in used and not is_text(statement)]
+        for statement in rest:
+            self._check(statement)
+            for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else [None]:
+                effect = small.value if isinstance(small, cst.Expr) else None
+                harmless = isinstance(small, cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom)
+                if not harmless and not self._script.called(effect).startswith(_WITHOUT_EFFECT):
+                    raise UnconvertibleError(
+                        statement, "the model function", "nothing reads what this does; move it out of the function"
+                    )
+        return rest
+
+
+def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
+    """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
+    flat: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+            inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            flat += _unwrapped(inner)
+        else:
+            flat.append(statement)
+    return flat
+
+
+def is_text(statement: Statement) -> bool:
+    """Returns True for a docstring."""
+    return (
+        isinstance(statement, cst.SimpleStatementLine)
+        and isinstance(statement.body[0], cst.Expr)
+        and isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+    )
+
+
+def _read(value: cst.CSTNode) -> set[str]:
+    return set(reads_and_writes(value)[0])

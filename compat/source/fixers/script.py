@@ -1,0 +1,100 @@
+"""A parsed script with the meaning of its names, and helpers that read and build expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
+
+from estimator_bridge.compat.source.surface import canonical
+
+Arguments = dict[str, cst.BaseExpression]
+
+
+class Script:
+    """A parsed script.
+
+    Args:
+        text: Source in Python 3.
+
+    Attributes:
+        module: Syntax tree with comments and blank lines.
+
+    Raises:
+        libcst.ParserSyntaxError: The text is not Python 3.
+    """
+
+    def __init__(self, text: str) -> None:
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self._names = wrapper.resolve(QualifiedNameProvider)
+        self._positions = wrapper.resolve(PositionProvider)
+
+    def name(self, node: cst.CSTNode) -> str:
+        """Returns the imported name that an expression means, e.g. ``tensorflow.layers.dense``; empty for all else."""
+        root = node
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if not isinstance(root, cst.Name):  # libcst would name the method of a call's result by the function called
+            return ""
+        found = self._names.get(node, ())
+        names = found() if callable(found) else found
+        imported = {canonical(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
+        return imported.pop() if len(imported) == 1 else ""
+
+    def imported(self) -> Iterator[str]:
+        """Yields the imported names that the script uses."""
+        yield from filter(None, (self.name(node) for node in nodes(self.module, cst.Attribute, cst.Name)))
+
+    def called(self, node: cst.CSTNode | None) -> str:
+        """Returns the imported name that an expression calls; empty for all else."""
+        return self.name(node.func) if isinstance(node, cst.Call) else ""
+
+    def line(self, node: cst.CSTNode) -> int:
+        """Returns the line in which a node of the script begins, from 1; 1 for a node that was built."""
+        place = self._positions.get(node)
+        return place.start.line if place else 1
+
+
+def arguments(call: cst.Call, parameters: Sequence[str]) -> Arguments | None:
+    """Returns the arguments of a call by the names of their parameters.
+
+    Args:
+        call: Call.
+        parameters: Names of the function's parameters, in their order.
+
+    Returns:
+        None if there are more arguments than parameters, or a ``*`` or ``**`` argument.
+
+    Example:
+        >>> call = cst.parse_expression("f(1, b=2)")
+        >>> sorted(arguments(call, ("a", "b")))
+        ['a', 'b']
+    """
+    found: Arguments = {}
+    for place, argument in enumerate(call.args):
+        if argument.star or (argument.keyword is None and place >= len(parameters)):
+            return None
+        found[argument.keyword.value if argument.keyword else parameters[place]] = argument.value
+    return found
+
+
+def code(node: cst.CSTNode) -> str:
+    """Returns the source text of a node."""
+    return cst.Module([]).code_for_node(node)
+
+
+def simple_name(node: cst.CSTNode | None) -> str:
+    """Returns the identifier that an expression is; empty for all else."""
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def nodes(root: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """Yields a node and the nodes below it that have one of some classes, in the order of the source."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, kinds):
+            yield node
+        pending.extend(reversed(node.children))

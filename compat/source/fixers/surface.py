@@ -1,0 +1,84 @@
+"""Names of TensorFlow 1: those that TensorFlow 2 has too stay, the others are spelled below ``tf.compat.v1``."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.script import Script
+
+_KEPT = Path(__file__).with_name("kept_names.txt")
+_ALWAYS_KEPT = ("data.", "newaxis", "compat", "__version__", "distribute.", "TensorShape", "config.", "random.", "function")
+"""Names whose object is another one in TensorFlow 2, and of which scripts use what both have."""
+_STAY = ("contrib.", "estimator.")
+_SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "abs": ("abs", 1, ("x", "name")),
+    "argmax": ("argmax", 2, ("input", "axis", "output_type", "name")),
+    "argmin": ("argmin", 2, ("input", "axis", "output_type", "name")),
+    "boolean_mask": ("boolean_mask", 2, ("tensor", "name")),
+    "ceil": ("math.ceil", 1, ("x", "name")),
+    "expand_dims": ("expand_dims", 2, ("input", "axis", "name")),
+    "gather": ("gather", 2, ("params", "name")),
+    "log": ("math.log", 1, ("x", "name")),
+    "log_sigmoid": ("math.log_sigmoid", 1, ("x", "name")),
+    "nn.leaky_relu": ("nn.leaky_relu", 2, ("features", "alpha", "name")),
+    "nn.log_softmax": ("nn.log_softmax", 1, ("logits", "axis", "name")),
+    "nn.softmax": ("nn.softmax", 1, ("logits", "axis", "name")),
+    "ones_like": ("ones_like", 1, ("dtype", "name")),
+    "pad": ("pad", 3, ("tensor", "mode", "name", "constant_values")),
+    "random_normal": ("random.normal", 1, ("shape", "mean", "stddev", "dtype", "seed", "name")),
+    "random_uniform": ("random.uniform", 1, ("shape", "minval", "maxval", "dtype", "seed", "name")),
+    "reduce_all": ("reduce_all", 2, ("input_tensor", "axis", "name")),
+    "reduce_any": ("reduce_any", 2, ("input_tensor", "axis", "name")),
+    "reduce_logsumexp": ("reduce_logsumexp", 2, ("input_tensor", "axis", "name")),
+    "reduce_max": ("reduce_max", 2, ("input_tensor", "axis", "name")),
+    "reduce_mean": ("reduce_mean", 2, ("input_tensor", "axis", "name")),
+    "reduce_min": ("reduce_min", 2, ("input_tensor", "axis", "name")),
+    "reduce_prod": ("reduce_prod", 2, ("input_tensor", "axis", "name")),
+    "reduce_sum": ("reduce_sum", 2, ("input_tensor", "axis", "name")),
+    "set_random_seed": ("random.set_seed", 1, ("seed",)),
+    "shape": ("shape", 1, ("input", "name")),
+    "size": ("size", 1, ("input", "name")),
+    "sparse_tensor_to_dense": ("sparse.to_dense", 1, ("sp_input", "default_value", "name")),
+    "squeeze": ("squeeze", 2, ("input", "axis", "name")),
+    "string_to_number": ("strings.to_number", 2, ("out_type", "name")),
+    "transpose": ("transpose", 2, ("a", "perm", "name")),
+    "zeros_like": ("zeros_like", 1, ("dtype", "name")),
+}
+"""Function of TensorFlow 1: its name in TensorFlow 2, and the positional arguments and keywords with which both compute the same."""
+
+
+@functools.cache
+def kept_names() -> frozenset[str]:
+    """Returns the names below ``tf`` that mean the same object in both versions."""
+    return frozenset(_KEPT.read_text().split())
+
+
+def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str | None:
+    """Returns the spelling of a name of TensorFlow 1 in the new script.
+
+    Args:
+        script: Script around the node.
+        node: The whole dotted name.
+        call: Call of the name, if it is called.
+
+    Returns:
+        The dotted name below ``tf``, e.g. ``compat.v1.layers.dense``; None if it is no name of TensorFlow.
+    """
+    name = script.name(node)
+    if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
+        return None
+    below = name.removeprefix("tensorflow.")
+    if below.startswith(_STAY):
+        return None
+    row = _SAME_CALLS.get(below)
+    if row is not None and call is not None:
+        positional = [argument for argument in call.args if argument.keyword is None]
+        keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+        plain = len(positional) <= row[1] and not any(argument.star for argument in call.args)
+        if plain and keywords <= {*row[2]}:
+            return row[0]
+    kept = {below, below.rpartition(".")[0]} & kept_names()
+    return below if kept or below.startswith(_ALWAYS_KEPT) else f"compat.v1.{below}"

@@ -1,0 +1,147 @@
+"""``estimator-bridge convert source``: a script that trains by an Estimator becomes one that trains by Keras."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from estimator_bridge.cli.consoles import make_console
+from estimator_bridge.cli.script_arguments import FILE, add_format
+from estimator_bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from estimator_bridge.compat.source.fixers.conversion import Conversion
+
+_LONGEST = 1_000_000  # bytes; more is generated code
+
+_EPILOG = """examples:
+  estimator-bridge convert source train.py --out train_keras.py
+  estimator-bridge convert source --diff train.py
+  estimator-bridge convert source --check train.py
+  estimator-bridge convert source --format json train.py > report.json
+
+The script is read, never run; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
+below a comment that begins with "# estimator-bridge:" and says why and what to do.
+
+The new script goes to stdout, or to --out; the report goes to stderr. A model function must be in the file of its Estimator.
+
+exit code: 0 everything was converted, 1 something needs a human, 2 bad input.
+"""
+
+
+def add_parser(kinds: Any) -> None:
+    """Adds the parser of this kind."""
+    parser = kinds.add_parser(
+        "source",
+        help="convert a script that trains by an Estimator to Keras",
+        description="Converts a script with a model function to a class of tf_keras and calls of fit and evaluate.",
+        epilog=_EPILOG,
+    )
+    result = parser.add_mutually_exclusive_group()
+    out = result.add_argument("--out", type=Path, metavar="NEW", help="file for the new script; it must not exist")
+    out.complete = FILE
+    result.add_argument(
+        "--write", action="store_true", help="replace SCRIPT itself; it must be under version control or a copy"
+    )
+    result.add_argument("--diff", action="store_true", help="print the changes in place of the new script")
+    result.add_argument("--check", action="store_true", help="print nothing but the report")
+    add_format(parser, "text: the new script and a report; json: one object with both (default: %(default)s)")
+    script = parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    script.complete = FILE
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Converts SCRIPT, and prints or writes the result and the report."""
+    from estimator_bridge.compat.source.fixers.conversion import convert
+
+    text = _read(arguments.script)
+    conversion = convert(text)
+    if not conversion.changes and conversion.text == text:
+        raise BridgeError(
+            f"Nothing to convert: {arguments.script} uses no Estimator.",
+            expected="a script that names tf.estimator",
+            fix="Name the file that makes the Estimator.",
+        )
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
+    if arguments.out is not None or arguments.write:
+        _write(arguments.script if arguments.write else arguments.out, conversion.text, replace=arguments.write)
+    elif arguments.format == "text" and not arguments.check:
+        sys.stdout.write(_diff(arguments.script, text, conversion.text) if arguments.diff else conversion.text)
+    if arguments.format == "text":
+        _report(arguments.script, conversion)
+    return 0 if conversion.complete else 1
+
+
+def _read(path: Path) -> str:
+    import libcst
+
+    if path.suffix == ".ipynb":
+        raise BridgeError(f"{path} is a notebook.", expected="a Python file", fix="Export it: jupyter nbconvert --to script.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BridgeError(f"Cannot read {path}: {error.strerror}.", expected="a Python file") from None
+    if len(content) > _LONGEST:
+        raise BridgeError(
+            f"{path} is too long.",
+            expected=f"at most {_LONGEST:,} bytes",
+            received=f"{len(content):,} bytes",
+            fix="Name the script itself.",
+        )
+    try:
+        module = libcst.parse_module(content)
+        return module.code
+    except (libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        line = f", line {error.raw_line}" if isinstance(error, libcst.ParserSyntaxError) else ""
+        raise BridgeError(
+            f"{path}{line} is not Python 3.",
+            expected="source in Python 3",
+            fix="If it is Python 2, rewrite it first: python -m fissix -w SCRIPT.",
+        ) from None
+
+
+def _write(path: Path, text: str, replace: bool) -> None:
+    if path.exists() and not replace:
+        raise BridgeError(f"{path} exists.", expected="a new file", fix="Name another file.")
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)  # whole or not at all
+    except OSError as error:
+        raise BridgeError(f"Cannot write {path}: {error.strerror}.", fix="Name another file.") from None
+
+
+def _diff(path: Path, old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), str(path), f"{path} (Keras)")
+    return "".join(lines)
+
+
+def _data(path: Path, conversion: Conversion) -> dict[str, Any]:
+    changes = [
+        {"line": one.line, "name": one.name, "outcome": one.outcome.value, "message": one.message} for one in conversion.changes
+    ]
+    return {"script": str(path), "complete": conversion.complete, "changes": changes, "source": conversion.text}
+
+
+def _report(path: Path, conversion: Conversion) -> None:
+    from estimator_bridge.compat.source.fixers.marks import Outcome
+
+    console = make_console(stderr=True)
+    count = dict.fromkeys(Outcome, 0)
+    for change in conversion.changes:
+        count[change.outcome] += 1
+        if change.outcome is not Outcome.CONVERTED:
+            console.print(
+                f"{path}:{change.line}: {change.outcome.value}: {change.name}: {change.message}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+    numbers = ", ".join(f"{number} {outcome.value}" for outcome, number in count.items())
+    console.print(f"{numbers}. Prove it: estimator-bridge compare {path} NEW.py", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,94 @@
+"""``estimator-bridge convert source`` from the outside: the new script, reports, exit codes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.cli.main import main
+from tests.running import ROOT
+
+Run = Callable[..., tuple[int, str, str]]
+WHOLE = ROOT / "tests" / "data" / "to_keras" / "columns.py"
+FOR_HUMANS = WHOLE.with_name("for_humans.py")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main(["convert", "source", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_new_script_goes_to_stdout_and_the_report_to_stderr(run: Run) -> None:
+    code, out, err = run(WHOLE)
+    assert code == 0
+    assert "class Model(tf_keras.Model):" in out
+    assert "0 human" in err
+    assert f"{WHOLE}:41: approximate: assert mode == tf.estimator.ModeKeys.TRAIN: left out" in err
+
+
+def test_what_needs_a_human_makes_it_1(run: Run) -> None:
+    code, out, err = run("--check", FOR_HUMANS)
+    assert (code, out) == (1, "")
+    assert "human: tf.train.RMSPropOptimizer: no Keras counterpart" in err
+
+
+def test_a_file_is_written_whole_and_never_replaced_unasked(run: Run, tmp_path: Path) -> None:
+    new = tmp_path / "new.py"
+    assert run("--out", new, WHOLE)[0] == 0
+    written = new.read_text()
+    assert written == run(WHOLE)[1]
+    code, _, err = run("--out", new, FOR_HUMANS)
+    assert code == 2
+    assert "exists" in err
+    assert new.read_text() == written
+    assert [path.name for path in tmp_path.iterdir()] == ["new.py"]
+
+
+def test_a_script_can_be_replaced(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WHOLE.read_text())
+    assert run("--write", script)[0] == 0
+    assert script.read_text() == run(WHOLE)[1]
+
+
+def test_a_diff_names_both_scripts(run: Run) -> None:
+    out = run("--diff", WHOLE)[1]
+    assert out.startswith(f"--- {WHOLE}\n+++ {WHOLE} (Keras)\n")
+    assert "-import tensorflow.compat.v1 as tf\n" in out
+
+
+def test_json_has_the_source_and_every_change(run: Run) -> None:
+    report = json.loads(run("--format", "json", FOR_HUMANS)[1])
+    assert report["complete"] is False
+    assert {"line": 37, "name": "tf.train.RMSPropOptimizer", "outcome": "human"}.items() <= report["changes"][3].items()
+    assert "# estimator-bridge: tf.train.RMSPropOptimizer stays: " in report["source"]
+
+
+BAD = {
+    "broken.py": ("def f(:\n", "is not Python 3"),
+    "two.py": ("print 'x'\n", "is not Python 3"),
+    "plain.py": ("x = 1\n", "uses no Estimator"),
+    "nb.ipynb": ("{}", "is a notebook"),
+    "long.py": ("x = 1\n" * 200_000, "is too long"),
+    "zeros.py": ("import tensorflow\0", "is not Python 3"),
+}
+
+
+@pytest.mark.parametrize("name", [*BAD, "missing.py"])
+def test_bad_input_ends_with_one_message(run: Run, tmp_path: Path, name: str) -> None:
+    text, message = BAD.get(name, ("", "Cannot read"))
+    if name in BAD:
+        (tmp_path / name).write_text(text)
+    code, out, err = run("--out", tmp_path / "new.py", tmp_path / name)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "new.py").exists()

@@ -1,0 +1,98 @@
+"""Scripts become Keras, nothing is lost on the way, and what no fixer knows is marked."""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import libcst
+import pytest
+
+from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
+from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
+from tests.running import ROOT
+
+SCRIPTS = ROOT / "tests" / "data" / "to_keras"
+WHOLE = ("columns", "convolutions")
+FOR_HUMANS = SCRIPTS / "for_humans.py"
+EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
+
+
+def converted(name: str) -> Conversion:
+    """Returns the conversion of one of the scripts."""
+    return convert((SCRIPTS / f"{name}.py").read_text())
+
+
+def comments(text: str) -> Counter[str]:
+    """Returns the comments of a source text, without those that mark lines."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return Counter(one.string for one in tokens if one.type == tokenize.COMMENT and not one.string.startswith(PREFIX))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_script_needs_no_estimators(name: str) -> None:
+    conversion = converted(name)
+    assert conversion.complete
+    names = {code.id for code in ast.walk(ast.parse(conversion.text)) if isinstance(code, ast.Name)}
+    attributes = {code.attr for code in ast.walk(ast.parse(conversion.text)) if isinstance(code, ast.Attribute)}
+    assert "estimator_bridge" not in names
+    assert not {"estimator", "contrib"} & attributes
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "new.py"
+    script.write_text(converted(name).text)
+    command = [sys.executable, str(Path(__file__).with_name("alone.py")), str(script)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    expected = {"columns": "error below 1: True", "convolutions": "40 predictions"}
+    assert ended.stdout.splitlines()[-1] == expected[name]
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in EVERY])
+def test_no_comment_is_lost_and_a_second_conversion_changes_nothing(path: Path) -> None:
+    text = path.read_text()
+    try:
+        conversion = convert(text)
+    except libcst.ParserSyntaxError:
+        with pytest.raises(SyntaxError):
+            ast.parse(text)
+        return
+    ast.parse(conversion.text)
+    assert not comments(text) - comments(conversion.text)
+    assert convert(conversion.text).text == conversion.text
+
+
+def test_what_no_fixer_knows_is_marked_with_its_name() -> None:
+    text = FOR_HUMANS.read_text()
+    expected = [line.removeprefix("# mark: ") for line in text.splitlines() if line.startswith("# mark: ")]
+    human = [change for change in convert(text).changes if change.outcome is Outcome.HUMAN]
+    assert [change.name for change in human if change.name != "tf.estimator.Estimator"] == expected
+
+
+def test_each_mark_stands_above_its_line() -> None:
+    conversion = convert(FOR_HUMANS.read_text())
+    lines = conversion.text.splitlines()
+    marked = {lines[place - 1].strip(): lines[place].strip() for place in range(1, len(lines)) if PREFIX in lines[place - 1]}
+    dropped = next(mark for mark in marked if "tf.train.RMSPropOptimizer" in mark)
+    assert marked[dropped].startswith("train_op = tf.compat.v1.train.RMSPropOptimizer(0.1)")
+    assert len([change for change in conversion.changes if change.name == "tf.estimator.Estimator"]) == expected_estimators()
+
+
+def expected_estimators() -> int:
+    """Returns the number of Estimators whose model functions stay."""
+    return FOR_HUMANS.read_text().count("tf.estimator.Estimator(")
+
+
+def test_every_line_that_is_left_out_is_reported() -> None:
+    reported = {change.name for change in converted("convolutions").changes if change.outcome is Outcome.APPROXIMATE}
+    assert reported == {
+        'tf.summary.scalar("the_loss", loss)',
+        "logging_hook = tf.train.LoggingTensorHook(tensors={}, every_n_iter=50)",
+    }

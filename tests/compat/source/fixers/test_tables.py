@@ -1,0 +1,203 @@
+"""Each row of the fixers' tables computes what TensorFlow 1 computes, or names the same object."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from estimator_bridge.compat.source.fixers import metrics
+from estimator_bridge.compat.source.fixers.layers import LAYERS
+from estimator_bridge.compat.source.fixers.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.script import Script
+from estimator_bridge.compat.source.fixers.surface import kept_names
+
+v1 = tf.compat.v1
+STEPS = 12
+ROWS = np.array([[0, 2], [2, 3], [0, 0]])  # row 1 of the table is never looked up
+
+CALLS = [
+    "tf.train.GradientDescentOptimizer(0.3)",
+    "tf.train.MomentumOptimizer(0.1, 0.8)",
+    "tf.train.MomentumOptimizer(learning_rate=0.1, momentum=0.8, use_nesterov=True)",
+    "tf.train.AdamOptimizer()",
+    "tf.train.AdamOptimizer(0.01, beta1=0.8, epsilon=1e-3)",
+    "tf.train.AdagradOptimizer(0.2, 0.05)",
+    "tf.train.FtrlOptimizer(0.2, l1_regularization_strength=0.01, l2_regularization_strength=0.02)",
+    "tf.train.FtrlOptimizer(0.2, initial_accumulator_value=0.3)",
+]
+
+
+def call(text: str) -> tuple[Script, cst.Call]:
+    """Returns a script with a call, and the call."""
+    script = Script(f"import tensorflow as tf\n{text}\n")
+    statement = script.module.body[1]
+    assert isinstance(statement, cst.SimpleStatementLine)
+    assert isinstance(statement.body[0], cst.Expr)
+    assert isinstance(statement.body[0].value, cst.Call)
+    return script, statement.body[0].value
+
+
+def evaluated(text: str) -> Any:
+    """Returns the value of an expression in TensorFlow 2."""
+    return eval(text, {"tf": tf, "tf_keras": tf_keras})
+
+
+def starts() -> list[Any]:
+    """Returns the first values of a matrix and of a table of four rows."""
+    random = np.random.RandomState(0)
+    return [random.randn(3, 2).astype(np.float32), random.randn(4, 2).astype(np.float32)]
+
+
+def loss_of(dense: Any, table: Any) -> Any:
+    """Returns a loss with a dense and a sparse gradient."""
+    return tf.reduce_sum(tf.square(dense - 1.0)) + tf.reduce_sum(tf.square(tf.gather(table, ROWS)))
+
+
+@functools.cache
+def trained_by_tensorflow_1(text: str) -> tuple[Any, ...]:
+    """Returns both variables after some steps."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        variables = [
+            v1.get_variable(name, initializer=value, use_resource=True) for name, value in zip("ab", starts(), strict=True)
+        ]
+        train = eval(text, {"tf": v1}).minimize(loss_of(*variables))
+        session.run(v1.global_variables_initializer())
+        for _ in range(STEPS):
+            session.run(train)
+        return tuple(session.run(variables))
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_an_optimizer_updates_as_in_tensorflow_1(text: str) -> None:
+    new = evaluated(optimizer(*call(text)))
+    variables = [tf.Variable(value) for value in starts()]
+    for _ in range(STEPS):
+        with tf.GradientTape() as tape:
+            loss = loss_of(*variables)
+        new.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+    for old, variable in zip(trained_by_tensorflow_1(text), variables, strict=True):
+        np.testing.assert_allclose(variable.numpy(), old, rtol=2e-6, atol=2e-7)
+
+
+def test_every_optimizer_has_a_case() -> None:
+    assert {text.removeprefix("tf.train.").partition("(")[0] for text in CALLS} == set(OPTIMIZERS)
+
+
+DECAYS = [
+    "tf.train.exponential_decay(0.5, STEP, 3, 0.7, staircase=True)",
+    "tf.train.exponential_decay(0.5, STEP, 3, 0.7)",
+    "tf.train.polynomial_decay(0.5, STEP, 8, end_learning_rate=0.1, power=2.0)",
+    "tf.train.polynomial_decay(0.5, STEP, 4, cycle=True)",
+    "tf.train.piecewise_constant(STEP, [2, 5], [0.3, 0.2, 0.1])",
+    "tf.train.cosine_decay(0.5, STEP, 8, alpha=0.1)",
+]
+
+
+@pytest.mark.parametrize("text", DECAYS)
+def test_a_schedule_decays_as_in_tensorflow_1(text: str) -> None:
+    written = schedule(*call(text.replace("STEP", "step")))
+    assert written is not None
+    new = evaluated(written)
+    with tf.Graph().as_default(), v1.Session() as session:
+        step = v1.placeholder(tf.int64, [])
+        old = eval(text.replace("STEP", "step"), {"tf": v1, "step": step})
+        rates = [session.run(old, {step: number}) for number in range(12)]
+    np.testing.assert_allclose([new(tf.constant(number, tf.int64)).numpy() for number in range(12)], rates, rtol=1e-6)
+
+
+def test_every_schedule_has_a_case() -> None:
+    assert {text.removeprefix("tf.train.").partition("(")[0] for text in DECAYS} == set(SCHEDULES)
+
+
+BATCHES = (7, 7, 3)  # the last one is smaller
+
+
+def batches(columns: bool) -> list[tuple[Any, Any, Any]]:
+    """Returns labels, predictions and weights of each batch, as classes 0 and 1 or as numbers."""
+    random = np.random.RandomState(1)
+    found = []
+    for size in BATCHES:
+        labels, weights = random.randint(0, 2, size), random.rand(size).astype(np.float32)
+        predictions = random.rand(size, 1) if columns else random.rand(size).round()
+        found.append((labels.astype(np.float32), predictions.astype(np.float32), weights))
+    return found
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", sorted(metrics.ROWS))
+def test_a_metric_adds_up_as_in_tensorflow_1(name: str, weighted: bool) -> None:
+    """Also where the last batch is smaller, and where labels lack the dimension of size 1 that predictions have."""
+    columns = name in ("mean_squared_error", "mean_absolute_error") and not weighted
+    arguments = "predictions" if name == "mean" else "labels, predictions"
+    text = f"tf.metrics.{name}({arguments}{', weights=weights' * weighted})"
+    script, node = call(text)
+    row = metrics.metric(script, "it", node)
+    new = evaluated(row.made)
+    for labels, predictions, weights in batches(columns):
+        names: dict[str, Any] = {"labels": tf.constant(labels), "predictions": tf.constant(predictions), "weights": weights}
+        eval(f"metric.update_state({row.update})", {"metric": new, "tf": tf, **names})
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        shape = [None, 1] if columns else [None]
+        fed = [v1.placeholder(tf.float32, [None]), v1.placeholder(tf.float32, shape), v1.placeholder(tf.float32, [None])]
+        value, update = eval(text, {"tf": v1, "labels": fed[0], "predictions": fed[1], "weights": fed[2]})
+        session.run(v1.local_variables_initializer())
+        for batch in batches(columns):
+            session.run(update, dict(zip(fed, batch, strict=True)))
+        expected = session.run(value)
+    assert new.result().numpy() == pytest.approx(expected, rel=1e-6)
+
+
+SIZES: dict[str, dict[str, Any]] = {
+    "Dense": {"units": 3},
+    **{f"Conv{rank}D": {"filters": 3, "kernel_size": 2} for rank in (1, 2, 3)},
+    **{f"{kind}Pooling{rank}D": {"pool_size": 2, "strides": 2} for kind in ("Max", "Average") for rank in (1, 2)},
+    "Dropout": {"rate": 0.5},
+}
+
+
+@pytest.mark.parametrize("function", sorted(name for name in LAYERS if name.startswith("layers.")))
+def test_a_layer_has_the_defaults_of_tensorflow_1(function: str) -> None:
+    """Activation, strides, padding, initial values, momentum, epsilon: all that a layer is made of."""
+    keras, parameters = LAYERS[function]
+    old_class: Callable[..., Any] = getattr(v1.layers, keras)
+    sizes = SIZES.get(keras, {})
+    old, new = old_class(**sizes).get_config(), getattr(tf_keras.layers, keras)(**sizes).get_config()
+    left = set(parameters) - {"inputs", "training", "name"}
+    assert left <= set(new)
+    assert new.get("kernel_initializer", {"class_name": "GlorotUniform"})["class_name"] == "GlorotUniform"
+    old["kernel_initializer"] = old.get("kernel_initializer") or new.get("kernel_initializer")  # None is get_variable's default
+    differing = {key for key in left if plain(old.get(key)) != plain(new[key])}
+    assert differing == set()
+
+
+def plain(value: Any) -> Any:
+    """Returns a value of a config without the module of a class, and with the default of unset initial values."""
+    if isinstance(value, dict):
+        return value["class_name"], {key: one for key, one in value["config"].items() if key != "dtype"}
+    if isinstance(value, list):
+        return tuple(value)
+    return value
+
+
+def test_a_kept_name_means_the_same_object_in_both_versions() -> None:
+    assert len(kept_names()) > 1000
+    wrong = [name for name in kept_names() if not same(attribute(v1, name), attribute(tf, name))]
+    assert wrong == []
+
+
+def attribute(module: Any, dotted: str) -> Any:
+    """Returns a name below a module."""
+    return functools.reduce(getattr, dotted.split("."), module)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Returns True for the same object, or the same constant."""
+    return one is other or (isinstance(one, int | float | str) and one == other)

@@ -1,0 +1,142 @@
+"""Each function has one thing that no fixer converts, named in the comment above it; its Estimator stays, too."""
+
+import tensorflow as tf
+
+
+def dense_loss(features, labels):
+    logits = tf.layers.dense(features["x"], 1, name="logits")
+    return logits, tf.losses.mean_squared_error(labels, logits)
+
+
+# mark: dense_loss
+def by_own_function(features, labels, mode):
+    _, loss = dense_loss(features, labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.layers.batch_normalization
+def without_updates(features, labels, mode):
+    net = tf.layers.batch_normalization(features["x"], training=mode == tf.estimator.ModeKeys.TRAIN)
+    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.train.MomentumOptimizer
+def momentum_with_a_schedule(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    rate = tf.train.exponential_decay(0.1, tf.train.get_global_step(), 10, 0.9)
+    train_op = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.train.RMSPropOptimizer
+def another_optimizer(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    train_op = tf.train.RMSPropOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: minimize
+def some_variables_alone(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    chosen = tf.trainable_variables()
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step(), var_list=chosen)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: train_op
+def clipped_gradients(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    optimizer = tf.train.AdamOptimizer()
+    gradients = [(tf.clip_by_norm(one, 1.0), variable) for one, variable in optimizer.compute_gradients(loss)]
+    train_op = optimizer.apply_gradients(gradients, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: the metric 'part'
+def own_metric(features, labels, mode):
+    logits = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    metrics = {"part": tf.metrics.false_negatives(labels, logits)}
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+# mark: EstimatorSpec(scaffold=...)
+def own_scaffold(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=tf.train.Scaffold())
+
+
+# mark: the model function
+def another_loss_in_evaluation(features, labels, mode):
+    logits = tf.layers.dense(features["x"], 1)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=tf.losses.absolute_difference(labels, logits))
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.train.get_global_step
+def a_loss_that_knows_the_step(features, labels, mode):
+    logits = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, logits) * tf.to_float(tf.train.get_global_step())
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.contrib.layers.fully_connected
+def a_layer_of_contrib(features, labels, mode):
+    loss = tf.reduce_mean(tf.contrib.layers.fully_connected(features["x"], 1) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.layers.dense
+def a_layer_in_a_while_loop(features, labels, mode):
+    net = features["x"]
+    left = 2
+    while left:
+        net = tf.layers.dense(net, 4)
+        left -= 1
+    loss = tf.reduce_mean(net - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.layers.dense
+def a_layer_as_large_as_the_batch(features, labels, mode):
+    width = features["x"].shape[1]
+    logits = tf.layers.dense(features["x"], width)
+    loss = tf.reduce_mean(logits - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: input_fn
+def input_fn():
+    rows = tf.data.Dataset.from_tensors(({"x": [[1.0, 2.0]]}, [[1.0]]))
+    features, labels = rows.make_one_shot_iterator().get_next()
+    features["x"] = features["x"] * 2
+    return features, labels
+
+
+ESTIMATORS = [
+    tf.estimator.Estimator(by_own_function),
+    tf.estimator.Estimator(without_updates),
+    tf.estimator.Estimator(momentum_with_a_schedule),
+    tf.estimator.Estimator(another_optimizer),
+    tf.estimator.Estimator(some_variables_alone),
+    tf.estimator.Estimator(clipped_gradients),
+    tf.estimator.Estimator(own_metric),
+    tf.estimator.Estimator(own_scaffold),
+    tf.estimator.Estimator(another_loss_in_evaluation),
+    tf.estimator.Estimator(a_loss_that_knows_the_step),
+    tf.estimator.Estimator(a_layer_of_contrib),
+    tf.estimator.Estimator(a_layer_in_a_while_loop),
+    tf.estimator.Estimator(a_layer_as_large_as_the_batch),
+]
