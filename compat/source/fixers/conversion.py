@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import EstimatorCalls, needed_functions
-from estimator_bridge.compat.source.fixers.flow import Statement
+from estimator_bridge.compat.source.fixers.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.inputs import makes_iterator, returned_dataset
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model_classes import class_name, comments, write_class
@@ -68,9 +68,9 @@ def convert(text: str) -> Conversion:
     if not any(name.startswith("tensorflow.estimator") for name in script.imported()):
         return Conversion(text, ())
     changes: list[Change] = []
-    classes = _model_classes(script, changes)
+    classes, inside = _model_classes(script, changes)
     calls = EstimatorCalls(script, {name: written.name.value for name, written in classes.items()})
-    moved = script.module.visit(_Calls(script, calls, classes, changes))
+    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), changes))
     renamed = Script(moved.code)
     module = renamed.module.visit(_Names(renamed))
     whole = _with_header(module, calls, bool(classes))
@@ -85,10 +85,18 @@ def _marked(text: str) -> Iterator[Change]:
             yield Change(number, name, Outcome.HUMAN, message)
 
 
-def _model_classes(script: Script, changes: list[Change]) -> dict[str, cst.ClassDef]:
-    """Returns the class for each model function that can be converted, by the function's name."""
+def _unused(script: Script, inside: set[str], classes: dict[str, cst.ClassDef]) -> set[str]:
+    """Returns the functions whose bodies are in classes now, and that nothing else calls."""
+    gone = {*inside, *classes}
+    others = [one for one in script.module.body if not (isinstance(one, cst.FunctionDef) and one.name.value in gone)]
+    return inside - {name for one in others for name in reads_and_writes(one)[0]}
+
+
+def _model_classes(script: Script, changes: list[Change]) -> tuple[dict[str, cst.ClassDef], set[str]]:
+    """Returns the class for each model function that can be converted, and the functions whose bodies the classes contain."""
     functions = {node.name.value: node for node in script.module.body if isinstance(node, cst.FunctionDef)}
     found: dict[str, cst.ClassDef] = {}
+    inside: set[str] = set()
     for node in nodes(script.module, cst.Call):
         if script.called(node) != "tensorflow.estimator.Estimator" or not isinstance(node, cst.Call):
             continue
@@ -96,7 +104,9 @@ def _model_classes(script: Script, changes: list[Change]) -> dict[str, cst.Class
         if name in functions and name not in found:
             try:
                 parts = take_apart(script, functions[name])
-                found[name] = _with_comments(functions[name], write_class(script, parts))
+                old = [*(functions[one] for one in parts.inlined), functions[name]]
+                found[name] = _with_comments(old, write_class(script, parts))
+                inside.update(parts.inlined)
             except UnconvertibleError as reason:
                 changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
                 continue
@@ -109,7 +119,7 @@ def _model_classes(script: Script, changes: list[Change]) -> dict[str, cst.Class
                         script.line(statement), what, Outcome.APPROXIMATE, "left out: no loss, metric or prediction needs it"
                     )
                 )
-    return found
+    return found, inside
 
 
 def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:
@@ -118,11 +128,11 @@ def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:
     return {"model_fn": call.args[0].value, **named} if call.args and call.args[0].keyword is None else named
 
 
-def _with_comments(old: cst.FunctionDef, new: cst.ClassDef) -> cst.ClassDef:
-    """Returns a class above which the comments of its function stand that were at statements it does not contain."""
+def _with_comments(old: Sequence[cst.FunctionDef], new: cst.ClassDef) -> cst.ClassDef:
+    """Returns a class above which the comments of its functions stand that were at statements it does not contain."""
     kept = comments(new)
-    lost = [comment for comment in comments(old) if not (comment in kept and kept.remove(comment) is None)]  # type: ignore[func-returns-value]
-    lines = [line for line in old.leading_lines if line.comment is None]
+    lost = [comment for one in old for comment in comments(one) if not (comment in kept and kept.remove(comment) is None)]  # type: ignore[func-returns-value]
+    lines = [line for line in old[-1].leading_lines if line.comment is None]
     return new.with_changes(leading_lines=[*lines, *(cst.EmptyLine(comment=cst.Comment(comment)) for comment in lost)])
 
 
@@ -158,11 +168,14 @@ class _Marking(cst.CSTTransformer):
 class _Calls(_Marking):
     """Replaces model functions, input functions and the calls of Estimators."""
 
-    def __init__(self, script: Script, calls: EstimatorCalls, classes: dict[str, cst.ClassDef], changes: list[Change]) -> None:
+    def __init__(
+        self, script: Script, calls: EstimatorCalls, classes: dict[str, cst.ClassDef], unused: set[str], changes: list[Change]
+    ) -> None:
         super().__init__()
         self._script = script
         self._calls = calls
         self._classes = classes
+        self._unused = unused
         self._changes = changes
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: set[cst.CSTNode] = set()
@@ -174,15 +187,21 @@ class _Calls(_Marking):
         last = self._script.line(node) + code(node).strip().count("\n")
         if any(self._script.line(node) <= line <= last for line in self._human):
             self._explained.add(node.name.value)
-        return node.name.value not in self._classes
+        return node.name.value not in self._classes and node.name.value not in self._unused
 
     def visit_Call(self, node: cst.Call) -> None:
         self._called.add(node.func)
 
-    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.BaseStatement:
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
         self._functions.pop()
         if original_node.name.value in self._classes:
             return self._classes[original_node.name.value]
+        if original_node.name.value in self._unused:
+            message = "its body is in the class that used it"
+            self._changes.append(Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, message))
+            return cst.RemoveFromParent()
         self._mark_reason(original_node)
         found = returned_dataset(self._script, original_node) if makes_iterator(original_node) else None
         if found is None:
@@ -271,7 +290,7 @@ _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimat
 _CONVERTED = frozenset(
     f"tensorflow.estimator.{name}"
     for name in (
-        "Estimator", "RunConfig", "TrainSpec", "EvalSpec", "train_and_evaluate", "inputs.numpy_input_fn", "inputs.pandas_input_fn"
+        "Estimator", "DNNClassifier", "DNNRegressor", "RunConfig", "TrainSpec", "EvalSpec", "train_and_evaluate", "inputs.numpy_input_fn", "inputs.pandas_input_fn"
     )
 )  # fmt: skip
 """Functions whose calls are converted, or marked with a reason of their own."""
@@ -341,7 +360,7 @@ def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) ->
             statements[place] = _as_tf(one)
     present = code_of(statements)
     functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used)]
-    spaced = [_spaced(one) for one in functions if f"def {one.name.value}(" not in present]  # type: ignore[union-attr]
+    spaced = [_spaced(one) for one in functions]  # type: ignore[union-attr]
     new = [
         *statements[:first],
         *([] if _HEADER in present else [cst.parse_statement("import os"), cst.parse_statement(_HEADER)]),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers import optimizers
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, simple_name
 
@@ -28,6 +29,23 @@ _SPECS = {
         {"input_fn", "steps", "name", "start_delay_secs", "throttle_secs"},
     ),
 }
+_DNN = (
+    "optimizer",
+    "activation_fn",
+    "dropout",
+    "input_layer_partitioner",
+    "config",
+    "warm_start_from",
+    "loss_reduction",
+    "batch_norm",
+)
+_CANNED = {
+    "tensorflow.estimator.DNNClassifier": (
+        "hidden_units", "feature_columns", "model_dir", "n_classes", "weight_column", "label_vocabulary", *_DNN
+    ),
+    "tensorflow.estimator.DNNRegressor": ("hidden_units", "feature_columns", "model_dir", "label_dimension", "weight_column", *_DNN),
+}  # fmt: skip
+"""Canned Estimators with their parameters, in their order."""
 _RUN_CONFIG = ("model_dir", "save_checkpoints_steps", "keep_checkpoint_max", "save_checkpoints_secs", "save_summary_steps",
                "log_step_count_steps", "tf_random_seed")  # fmt: skip
 """Fields of RunConfig that have a fixer. The first three stay."""
@@ -38,8 +56,8 @@ _EMPTY = ("None", "[]", "()")
 
 def support() -> dict[str, str]:
     """Returns the source of each function that new scripts may contain, by its name, in the order of the file."""
-    parts = re.split(r"\n\n\n(?=def )", _SUPPORT.read_text().strip())
-    return {part.removeprefix("def ").partition("(")[0]: part for part in parts}
+    parts = re.split(r"\n\n\n(?=def |class )", _SUPPORT.read_text().strip())
+    return {part.partition(" ")[2].partition("(")[0]: part for part in parts}
 
 
 def needed_functions(used: Iterable[str]) -> list[str]:
@@ -74,7 +92,7 @@ class EstimatorCalls:
         self.used: set[str] = set()
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
-        return self._script.called(value) in _ESTIMATOR
+        return self._script.called(value) in (*_ESTIMATOR, *_CANNED)
 
     def only_logs(self, value: cst.CSTNode) -> bool:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
@@ -98,6 +116,8 @@ class EstimatorCalls:
         name = self._script.called(old)
         if name in _ESTIMATOR:
             return self._model(call)
+        if name in _CANNED:
+            return self._canned(old, call, name.rpartition(".")[2])
         if name.startswith(_INPUTS):
             return self._input(call, name.removeprefix(_INPUTS))
         if name in _SPECS:
@@ -145,6 +165,30 @@ class EstimatorCalls:
                 "its model function is not converted; convert that first, then make its class here",
             )
         return f"{self._classes[function]}({_written(given, {'params', 'model_dir', 'config'})})"
+
+    def _canned(self, old: cst.Call, call: cst.Call, name: str) -> str:
+        parameters = _CANNED[f"tensorflow.estimator.{name}"]
+        kept = {
+            "hidden_units",
+            "feature_columns",
+            "model_dir",
+            parameters[3],
+            "optimizer",
+            "activation_fn",
+            "dropout",
+            "config",
+        }
+        given = self._given(call, parameters, kept, f"tf.estimator.{name}")
+        written = [_written(given, kept - {"optimizer"})]
+        asked = (arguments(old, parameters) or {}).get("optimizer")
+        if asked is not None and code(asked) not in ("'Adagrad'", '"Adagrad"'):
+            if not isinstance(asked, cst.Call) or not optimizers.is_optimizer(self._script.called(asked)):
+                raise UnconvertibleError(
+                    call, f"tf.estimator.{name}(optimizer=...)", "it is not one call of tf.train; write it so"
+                )
+            written.append(f"optimizer={optimizers.optimizer(self._script, asked)}")
+        self.used.add(name)
+        return f"{name}({', '.join(written)})"
 
     def _input(self, call: cst.Call, function: str) -> str:
         if function not in ("numpy_input_fn", "pandas_input_fn"):

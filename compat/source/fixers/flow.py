@@ -313,3 +313,12 @@ def assigned_value(statement: Statement) -> cst.BaseExpression | None:
     ):
         return statement.body[0].value
     return None
+
+
+def is_text(statement: Statement) -> bool:
+    """Returns True for a docstring."""
+    return (
+        isinstance(statement, cst.SimpleStatementLine)
+        and isinstance(statement.body[0], cst.Expr)
+        and isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
+    )

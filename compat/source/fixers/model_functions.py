@@ -16,10 +16,12 @@ from estimator_bridge.compat.source.fixers.flow import (
     assigned,
     assigned_value,
     branch,
+    is_text,
     needed_for,
     reads_and_writes,
     tainted_by,
 )
+from estimator_bridge.compat.source.fixers.inlining import inlined
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes
 
@@ -72,6 +74,7 @@ class ModelFunction:
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer.
         left_out: Statements that nothing needs: they write summaries, or give names to unused tensors.
+        inlined: Functions of the script whose bodies the parts contain.
     """
 
     node: cst.FunctionDef
@@ -89,6 +92,7 @@ class ModelFunction:
     prepared: tuple[Statement, ...]
     optimizer: str
     left_out: tuple[Statement, ...]
+    inlined: tuple[str, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -122,12 +126,17 @@ class _Analysis:
         self._script = script
         self._function = function
         names = [parameter.name.value for parameter in function.params.params]
-        if not names or function.params.star_kwarg or "mode" not in names or "config" in names:
+        if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
         self._features = names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
-        self._body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+        functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
+        body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        self._body, self._inlined = inlined(body, functions, self._belongs_here)
+        if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
+            raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body)
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
@@ -151,6 +160,7 @@ class _Analysis:
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
             tuple(prepared), optimizer, tuple(self._left_out(used)),
+            tuple(self._inlined),
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
@@ -201,13 +211,17 @@ class _Analysis:
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
         """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
-        own = {one.name.value: one for one in self._script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
-        if name not in own or name in seen:
+        if name not in self._own or name in seen:
             return False
-        named = (self._script.name(node) for node in nodes(own[name], cst.Attribute))
+        named = (self._script.name(node) for node in nodes(self._own[name], cst.Attribute))
         if any(one.startswith(_MAKERS) for one in named):
             return True
-        return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(own[name])[0])
+        return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(self._own[name])[0])
+
+    def _belongs_here(self, name: str) -> bool:
+        """Returns True for a function whose layers or whose optimizer the class has to hold."""
+        trains = (optimizers.is_optimizer(self._script.name(node)) for node in nodes(self._own[name], cst.Attribute))
+        return self._makes_layers(name, frozenset()) or any(trains)
 
     def _updates_run(self) -> bool:
         return any(
@@ -369,15 +383,6 @@ def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
         else:
             flat.append(statement)
     return flat
-
-
-def is_text(statement: Statement) -> bool:
-    """Returns True for a docstring."""
-    return (
-        isinstance(statement, cst.SimpleStatementLine)
-        and isinstance(statement.body[0], cst.Expr)
-        and isinstance(statement.body[0].value, cst.SimpleString | cst.ConcatenatedString)
-    )
 
 
 def _read(value: cst.CSTNode) -> set[str]:

@@ -18,7 +18,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
 from tests.running import ROOT
 
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
-WHOLE = ("columns", "convolutions")
+WHOLE = ("canned", "canned_numbers", "columns", "convolutions")
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
 
@@ -51,7 +51,12 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     command = [sys.executable, str(Path(__file__).with_name("alone.py")), str(script)]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
-    expected = {"columns": "error below 1: True", "convolutions": "40 predictions"}
+    expected = {
+        "canned": "accuracy above 0: True",
+        "canned_numbers": "step 15",
+        "columns": "error below 1: True",
+        "convolutions": "40 predictions",
+    }
     assert ended.stdout.splitlines()[-1] == expected[name]
 
 
