@@ -94,6 +94,10 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "compat/config/test_nothing_silent.py::test_what_would_compute_something_else_is_refused",
     "compat/config/test_proto.py::test_our_descriptors_first",
     "compat/keras_files/test_keras_files.py::test_the_command_in_processes_of_its_own",
+    *(
+        f"compat/source/fixers/test_conversion.py::test_it_runs_where_neither_package_is_installed[{name}]"
+        for name in ("canned", "canned_numbers", "columns")
+    ),
     "compat/source/fixers/test_proof.py",
     "compat/source/test_surface.py::test_in_step_with_the_installed_tensorflow",
     "integration/test_examples.py::test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run",

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import EstimatorCalls, needed_functions
-from estimator_bridge.compat.source.fixers.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.inputs import makes_iterator, returned_dataset
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model_classes import class_name, comments, write_class
-from estimator_bridge.compat.source.fixers.model_functions import take_apart
+from estimator_bridge.compat.source.fixers.model.classes import class_name, comments, write_class
+from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.functions import take_apart
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import spelled
 
@@ -360,7 +360,7 @@ def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) ->
             statements[place] = _as_tf(one)
     present = code_of(statements)
     functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used)]
-    spaced = [_spaced(one) for one in functions]  # type: ignore[union-attr]
+    spaced = [_spaced(one) for one in functions]
     new = [
         *statements[:first],
         *([] if _HEADER in present else [cst.parse_statement("import os"), cst.parse_statement(_HEADER)]),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers import optimizers
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model import optimizers
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.flow import Statement, assigned, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes
 
 _MAKER = "tensorflow.data.make_one_shot_iterator"

@@ -10,7 +10,7 @@ def dense_loss(features, labels):
 
 # mark: dense_loss
 def by_own_function(features, labels, mode):
-    _, loss = dense_loss(features, labels)
+    loss = dense_loss(features, labels)[1]
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 

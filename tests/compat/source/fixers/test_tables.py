@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.compat.source.fixers import metrics
-from estimator_bridge.compat.source.fixers.layers import LAYERS
-from estimator_bridge.compat.source.fixers.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.model import metrics
+from estimator_bridge.compat.source.fixers.model.layers import LAYERS
+from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
 from estimator_bridge.compat.source.fixers.script import Script
 from estimator_bridge.compat.source.fixers.surface import kept_names
 

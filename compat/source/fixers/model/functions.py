@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers import metrics, optimizers
-from estimator_bridge.compat.source.fixers.flow import (
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model import metrics, optimizers
+from estimator_bridge.compat.source.fixers.model.flow import (
     Branch,
     Mode,
     ModeTests,
@@ -21,8 +22,7 @@ from estimator_bridge.compat.source.fixers.flow import (
     reads_and_writes,
     tainted_by,
 )
-from estimator_bridge.compat.source.fixers.inlining import inlined
-from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.flow import Mode, Statement, is_text, needed_for, reads_and_writes, tainted_by
-from estimator_bridge.compat.source.fixers.layers import LAYERS, Lifting, item_name, layer_function
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model_functions import OF_WHOLE_MODEL, ModelFunction
+from estimator_bridge.compat.source.fixers.model.flow import Mode, Statement, is_text, needed_for, reads_and_writes, tainted_by
+from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
+from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, item_name, layer_function
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes
 
 _CLASS = """

@@ -6,8 +6,8 @@ import dataclasses
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.flow import reads_and_writes
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.flow import reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code
 
 _WEIGHTS = (

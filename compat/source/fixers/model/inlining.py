@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.flow import Statement, is_text, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Arguments, arguments, code, nodes, simple_name
 
 _DEEPEST = 10
@@ -24,7 +24,7 @@ def inlined(
         functions: The script's functions, by name.
         wanted: Function that returns True for the name of one that has to be put in.
     """
-    statements, used = list(body), []
+    statements, used = list(body), list[str]()
     for _ in range(_DEEPEST):
         place, name = _first_call(statements, functions, wanted, used)
         if not name:
