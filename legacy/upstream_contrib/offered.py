@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.removed_names.contrib import replacement as _replacement
@@ -39,6 +39,12 @@ def offers(symbol: str) -> bool:
     package, *path = [*symbol.split("."), ""][2:-1] or [""]
     if package in OURS or not cache.is_fetched():
         return offered.offers(symbol)
+    return _official_offers(package, path) or (
+        len(path) == 1 and offered.offers(symbol)
+    )  # under a name of before 1.15, perhaps
+
+
+def _official_offers(package: str, path: Sequence[str]) -> bool:
     if not package or package == "keras":  # which is tf.keras
         return True
     module = f"{_ROOT}.{ROOT_NAMES.get(package, package)}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from estimator_bridge.legacy.contrib import namespace
+from estimator_bridge.legacy.contrib import PACKAGES, namespace
 from estimator_bridge.legacy.upstream_contrib import OURS, cache, loading
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
 
@@ -44,11 +45,22 @@ class Contrib(types.ModuleType):
     def _load(self, name: str) -> Any:
         target = f"{loading.CONTRIB}.{ROOT_NAMES.get(name, name)}"
         try:
-            return _import(target)
+            module = _import(target)
+            if name in PACKAGES:
+                vars(module).setdefault("__getattr__", functools.partial(_earlier, name))
+            return module
         except ModuleNotFoundError as error:
             if error.name != target:
                 raise
             raise AttributeError(f"TensorFlow 1.15 had no tf.contrib.{name}") from None
+
+
+def _earlier(package: str, name: str) -> Any:
+    """Returns a name that a package had before TensorFlow 1.15, as ours still has it: stop_if_no_increase_hook, for one."""
+    ours = _import(f"estimator_bridge.legacy.contrib.{package}")
+    if name.startswith("__") or name not in ours.__all__:
+        raise AttributeError(f"module 'tensorflow.contrib.{package}' has no attribute {name!r}")
+    return getattr(ours, name)
 
 
 def contrib(keras_file: Callable[..., types.ModuleType | None]) -> types.ModuleType:

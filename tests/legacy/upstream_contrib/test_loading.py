@@ -60,6 +60,7 @@ def test_a_script_gets_the_fetched_packages(tmp_path: Path, monkeypatch: pytest.
     assert first == second
     assert {name: value for name, value in first.items() if name != "said"} == {
         "whole": 3, "length": 8, "total": 5.0, "beams": [[[2, 1]], [[3, 4]]], "same": True, "keras": True, "real": True, "cell": True,
+        "older": True,
         "tpu": True, "missing": False,
     }  # fmt: skip
     assert str(first["said"]).startswith("NotSupportedError: The operation GrowTrees ")
