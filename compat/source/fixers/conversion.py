@@ -54,10 +54,10 @@ def convert(text: str) -> Conversion:
     """Converts a script; nothing of it is executed.
 
     Args:
-        text: Source of the script, in Python 3.
+        text: Source of the script or of a module that it imports, in Python 3.
 
     Returns:
-        The new script. What no fixer knows stays as it is, below a comment that says why and what to do.
+        The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
 
     Raises:
         libcst.ParserSyntaxError: The text is not Python 3.
@@ -65,7 +65,7 @@ def convert(text: str) -> Conversion:
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
     script = Script(text)
-    if not any(name.startswith("tensorflow.estimator") for name in script.imported()):
+    if not any(name.startswith("tensorflow.") for name in script.imported()):
         return Conversion(text, ())
     changes: list[Change] = []
     classes, inside = _model_classes(script, changes)

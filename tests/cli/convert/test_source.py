@@ -92,3 +92,22 @@ def test_bad_input_ends_with_one_message(run: Run, tmp_path: Path, name: str) ->
     assert message in err
     assert "Traceback" not in err
     assert not (tmp_path / "new.py").exists()
+
+
+TWO_FILES = WHOLE.parent / "two_files"
+
+
+def test_a_module_of_the_scripts_own_has_to_be_converted_with_it(run: Run) -> None:
+    code, _, err = run("--check", TWO_FILES / "train.py")
+    assert code == 1
+    assert f"human: {TWO_FILES / 'rows.py'}: the script imports it" in err
+
+
+def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "keras"
+    assert run("--out", folder, TWO_FILES / "train.py")[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["rows.py", "train.py"]
+    assert "return rows.batch(4)\n" in (folder / "rows.py").read_text()
+    before = {path: path.read_text() for path in folder.iterdir()}
+    assert run("--out", folder, TWO_FILES / "train.py")[0] == 2
+    assert before == {path: path.read_text() for path in folder.iterdir()}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import difflib
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ _LONGEST = 1_000_000  # bytes; more is generated code
 
 _EPILOG = """examples:
   estimator-bridge convert source train.py --out train_keras.py
+  estimator-bridge convert source train.py --out keras/
   estimator-bridge convert source --diff train.py
   estimator-bridge convert source --check train.py
   estimator-bridge convert source --format json train.py > report.json
@@ -27,7 +30,8 @@ _EPILOG = """examples:
 The script is read, never run; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
 below a comment that begins with "# estimator-bridge:" and says why and what to do.
 
-The new script goes to stdout, or to --out; the report goes to stderr. A model function must be in the file of its Estimator.
+The new script goes to stdout, or to --out; the report goes to stderr. If --out is a folder, the modules of its own that the script
+imports are converted, too, and written beside it. A model function must be in the file of its Estimator.
 
 exit code: 0 everything was converted, 1 something needs a human, 2 bad input.
 """
@@ -42,7 +46,9 @@ def add_parser(kinds: Any) -> None:
         epilog=_EPILOG,
     )
     result = parser.add_mutually_exclusive_group()
-    out = result.add_argument("--out", type=Path, metavar="NEW", help="file for the new script; it must not exist")
+    out = result.add_argument(
+        "--out", type=Path, metavar="NEW", help="file or folder for the new script; its files must not exist"
+    )
     out.complete = FILE
     result.add_argument(
         "--write", action="store_true", help="replace SCRIPT itself; it must be under version control or a copy"
@@ -61,21 +67,63 @@ def execute(arguments: argparse.Namespace) -> int:
 
     text = _read(arguments.script)
     conversion = convert(text)
-    if not conversion.changes and conversion.text == text:
+    if conversion.text == text and not conversion.changes:
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
             expected="a script that names tf.estimator",
             fix="Name the file that makes the Estimator.",
         )
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
-    if arguments.out is not None or arguments.write:
+    modules = _modules(arguments.script)
+    folder = arguments.out is not None and arguments.out.suffix != ".py"
+    if not folder:
+        conversion = _with_modules(conversion, modules)
+    if folder:
+        _write_folder(arguments.script, arguments.out, {arguments.script: conversion, **modules})
+    elif arguments.out is not None or arguments.write:
         _write(arguments.script if arguments.write else arguments.out, conversion.text, replace=arguments.write)
     elif arguments.format == "text" and not arguments.check:
         sys.stdout.write(_diff(arguments.script, text, conversion.text) if arguments.diff else conversion.text)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
+    converted = {arguments.script: conversion, **(modules if folder else {})}
     if arguments.format == "text":
-        _report(arguments.script, conversion)
-    return 0 if conversion.complete else 1
+        _report(converted)
+    return 0 if all(one.complete for one in converted.values()) else 1
+
+
+def _modules(script: Path) -> dict[Path, Conversion]:
+    """Returns the conversions of the modules below the script's folder that it imports and that use TensorFlow."""
+    from estimator_bridge.compat.source.fixers.conversion import convert
+    from estimator_bridge.compat.source.reading import own_sources
+
+    found = {}
+    for source in own_sources(script, script.parent):
+        path = Path(source.path)
+        if path != script and path.is_relative_to(script.parent):
+            text = _read(path)
+            conversion = convert(text)
+            if conversion.text != text or conversion.changes:
+                found[path] = conversion
+    return found
+
+
+def _with_modules(conversion: Conversion, modules: Iterable[Path]) -> Conversion:
+    """Returns a script's conversion with a line for each module that would have to be converted with it."""
+    from estimator_bridge.compat.source.fixers.marks import Change, Outcome
+
+    message = "the script imports it, and it uses TensorFlow 1; convert both: --out FOLDER"
+    more = (Change(1, str(path), Outcome.HUMAN, message) for path in modules)
+    return dataclasses.replace(conversion, changes=(*conversion.changes, *more))
+
+
+def _write_folder(script: Path, folder: Path, conversions: Mapping[Path, Conversion]) -> None:
+    """Writes the new script and its modules, each in its place below the folder; nothing if one of them exists."""
+    files = {folder / path.relative_to(script.parent): one.text for path, one in conversions.items()}
+    for file in filter(Path.exists, files):
+        raise BridgeError(f"{file} exists.", expected="a new file", fix="Name another folder.")
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write(file, text, replace=False)
 
 
 def _read(path: Path) -> str:
@@ -129,19 +177,18 @@ def _data(path: Path, conversion: Conversion) -> dict[str, Any]:
     return {"script": str(path), "complete": conversion.complete, "changes": changes, "source": conversion.text}
 
 
-def _report(path: Path, conversion: Conversion) -> None:
+def _report(conversions: Mapping[Path, Conversion]) -> None:
     from estimator_bridge.compat.source.fixers.marks import Outcome
 
     console = make_console(stderr=True)
     count = dict.fromkeys(Outcome, 0)
-    for change in conversion.changes:
+    for path, change in ((path, change) for path, conversion in conversions.items() for change in conversion.changes):
         count[change.outcome] += 1
         if change.outcome is not Outcome.CONVERTED:
-            console.print(
-                f"{path}:{change.line}: {change.outcome.value}: {change.name}: {change.message}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+            line = f"{path}:{change.line}: {change.outcome.value}: {change.name}: {change.message}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     numbers = ", ".join(f"{number} {outcome.value}" for outcome, number in count.items())
-    console.print(f"{numbers}. Prove it: estimator-bridge compare {path} NEW.py", markup=False, highlight=False, soft_wrap=True)
+    script = next(iter(conversions))
+    console.print(
+        f"{numbers}. Prove it: estimator-bridge compare {script} NEW.py", markup=False, highlight=False, soft_wrap=True
+    )
