@@ -14,7 +14,8 @@ from estimator_bridge.compat.source.fixers.model.classes import class_name, comm
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import take_apart
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, simple_name
-from estimator_bridge.compat.source.fixers.surface import spelled
+from estimator_bridge.compat.source.fixers.surface import numpy_spelled, spelled
+from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _STAYS: dict[str, str] = {
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
@@ -236,6 +237,8 @@ class _Calls(_Marking):
             if function not in self._explained:
                 self._explained.add(function)
                 self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
+        elif numpy_spelled(name) == "":
+            self._stays(node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means")
         elif name not in _CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
             if found is not None and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
@@ -336,6 +339,9 @@ class _Names(cst.CSTTransformer):
         return not self._script.name(node).startswith("tensorflow.")
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        numpy = numpy_spelled(self._script.name(original_node))
+        if numpy:
+            return cst.parse_expression(numpy.replace("numpy", code(original_node.value), 1) if "." in numpy else numpy)
         text = spelled(self._script, original_node, self._calls.get(original_node))
         return updated_node if text is None else cst.parse_expression(f"tf.{text}")
 

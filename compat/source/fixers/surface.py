@@ -8,6 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.script import Script
+from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _KEPT = Path(__file__).with_name("kept_names.txt")
 _ALWAYS_KEPT = ("data.", "newaxis", "compat", "__version__", "distribute.", "TensorShape", "config.", "random.", "function")
@@ -54,6 +55,26 @@ _SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 def kept_names() -> frozenset[str]:
     """Returns the names below ``tf`` that mean the same object in both versions."""
     return frozenset(_KEPT.read_text().split())
+
+
+def numpy_spelled(name: str) -> str | None:
+    """Returns today's spelling of a name that NumPy removed.
+
+    Args:
+        name: Dotted name, e.g. ``numpy.int``.
+
+    Returns:
+        The name, below ``numpy.`` if it is one of NumPy's; empty if there is none; None if NumPy has the name.
+
+    Example:
+        >>> numpy_spelled("numpy.int"), numpy_spelled("numpy.float_"), numpy_spelled("numpy.npv"), numpy_spelled("numpy.sum")
+        ('int', 'numpy.float64', '', None)
+    """
+    removed = REMOVED.get(name.removeprefix("numpy.")) if name.startswith("numpy.") else None
+    if removed is None:
+        return None
+    target = removed.target
+    return target.removeprefix("builtins.") if target.startswith(("builtins.", "numpy.")) else ""
 
 
 def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str | None:
