@@ -25,7 +25,7 @@ _STAYS: dict[str, str] = {
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.placeholder": "there are no placeholders; take an argument of a function",
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
-    "tensorflow.ConfigProto": "convert it by estimator-bridge convert config --format python",
+    "tensorflow.GPUOptions": "estimator-bridge convert config --format python prints what it becomes",
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
@@ -238,7 +238,9 @@ class _Calls(_Marking):
                 self._explained.add(function)
                 self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
         elif numpy_spelled(name) == "":
-            self._stays(node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means")
+            self._stays(
+                node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means"
+            )
         elif name not in _CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
             if found is not None and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):

@@ -46,8 +46,10 @@ _CANNED = {
     "tensorflow.estimator.DNNRegressor": ("hidden_units", "feature_columns", "model_dir", "label_dimension", "weight_column", *_DNN),
 }  # fmt: skip
 """Canned Estimators with their parameters, in their order."""
+_SESSION = {"allow_soft_placement", "log_device_placement", "intra_op_parallelism_threads", "inter_op_parallelism_threads"}
+"""Fields of ConfigProto that have a fixer."""
 _RUN_CONFIG = ("model_dir", "save_checkpoints_steps", "keep_checkpoint_max", "save_checkpoints_secs", "save_summary_steps",
-               "log_step_count_steps", "tf_random_seed")  # fmt: skip
+               "log_step_count_steps", "tf_random_seed", "session_config")  # fmt: skip
 """Fields of RunConfig that have a fixer. The first three stay."""
 _LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
@@ -124,9 +126,17 @@ class EstimatorCalls:
             parameters, kept = _SPECS[name]
             given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
             return f"dict({_written(given, {'input_fn', 'max_steps', 'steps'})})"
+        if name == "tensorflow.ConfigProto":
+            given = self._given(call, (), _SESSION, "tf.ConfigProto") if call.args else {}
+            if not given:
+                raise UnconvertibleError(
+                    call, "tf.ConfigProto", "its fields are set later; estimator-bridge convert config prints what they become"
+                )
+            self.used.add("configure")
+            return f"configure({_written(given, _SESSION)})"
         if name == "tensorflow.estimator.RunConfig":
             given = self._given(call, ("model_dir", *_RUN_CONFIG[1:]), set(_RUN_CONFIG), "tf.estimator.RunConfig")
-            return f"dict({_written(given, set(_RUN_CONFIG[:3]))})"
+            return f"dict({_written(given, {*_RUN_CONFIG[:3], 'session_config'})})"
         if name == "tensorflow.estimator.train_and_evaluate":
             self.used.add("train_and_evaluate")
             given = self._given(

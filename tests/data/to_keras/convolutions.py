@@ -66,7 +66,8 @@ def main():
     labels = random.randint(0, 3, 200).astype(np.int32)
     images = (random.rand(200, 64) + labels[:, None] * np.linspace(0, 0.5, 64)).astype(np.float32)
 
-    config = tf.estimator.RunConfig(save_checkpoints_steps=10, save_summary_steps=5)
+    session_config = tf.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=2)
+    config = tf.estimator.RunConfig(save_checkpoints_steps=10, save_summary_steps=5, session_config=session_config)
     params = {"filters": 6, "wide": True, "rate": 0.01}
     classifier = tf.estimator.Estimator(cnn_model_fn, model_dir=options.model_dir, config=config, params=params)
 
