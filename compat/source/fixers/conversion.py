@@ -13,7 +13,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Outcome,
 from estimator_bridge.compat.source.fixers.model.classes import class_name, comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import take_apart
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import numpy_spelled, spelled
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
@@ -228,7 +228,7 @@ class _Calls(_Marking):
         if text is None:
             return updated_node
         self._changes.append(Change(self._script.line(original_node), code(original_node.func), Outcome.CONVERTED))
-        return cst.parse_expression(text)
+        return parsed(text)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
@@ -320,7 +320,7 @@ def _with_return(body: cst.BaseSuite, dataset: str, used: set[Statement]) -> cst
     last = kept[-1]
     assert isinstance(last, cst.SimpleStatementLine)
     lines = [line for one in used for line in one.leading_lines]
-    returned = cst.Return(value=cst.parse_expression(dataset))
+    returned = cst.Return(value=parsed(dataset))
     return body.with_changes(
         body=[*kept[:-1], last.with_changes(body=[*last.body[:-1], returned], leading_lines=[*lines, *last.leading_lines])]
     )
@@ -343,9 +343,9 @@ class _Names(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         numpy = numpy_spelled(self._script.name(original_node))
         if numpy:
-            return cst.parse_expression(numpy.replace("numpy", code(original_node.value), 1) if "." in numpy else numpy)
+            return parsed(numpy.replace("numpy", code(original_node.value), 1) if "." in numpy else numpy)
         text = spelled(self._script, original_node, self._calls.get(original_node))
-        return updated_node if text is None else cst.parse_expression(f"tf.{text}")
+        return updated_node if text is None else parsed(f"tf.{text}")
 
     def visit_Import(self, node: cst.Import) -> bool:
         return False

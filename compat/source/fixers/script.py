@@ -85,6 +85,11 @@ def code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
 
 
+def parsed(text: str) -> cst.BaseExpression:
+    """Returns the expression of a source text; one of several lines gets parentheses."""
+    return cst.parse_expression(f"({text})" if "\n" in text else text)
+
+
 def simple_name(node: cst.CSTNode | None) -> str:
     """Returns the identifier that an expression is; empty for all else."""
     return node.value if isinstance(node, cst.Name) else ""

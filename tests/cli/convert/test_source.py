@@ -107,7 +107,7 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     folder = tmp_path / "keras"
     assert run("--out", folder, TWO_FILES / "train.py")[0] == 0
     assert sorted(path.name for path in folder.iterdir()) == ["rows.py", "train.py"]
-    assert "return rows.batch(4)\n" in (folder / "rows.py").read_text()
+    assert "return (rows\n        .batch(4))\n" in (folder / "rows.py").read_text()
     before = {path: path.read_text() for path in folder.iterdir()}
     assert run("--out", folder, TWO_FILES / "train.py")[0] == 2
     assert before == {path: path.read_text() for path in folder.iterdir()}

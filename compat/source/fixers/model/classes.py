@@ -10,7 +10,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Mode, Statement, is_text, needed_for, reads_and_writes, tainted_by
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, item_name, layer_function
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed
 
 _CLASS = """
 class NAME(tf_keras.Model):
@@ -106,7 +106,7 @@ class _Writer:
         }
         blocks: dict[str, Sequence[Statement]] = {
             "DOCSTRING": [self._docstring()],
-            "PREPARED": [*self._params(prepared, *made, cst.parse_expression(parts.optimizer)), *self._changed(prepared)],
+            "PREPARED": [*self._params(prepared, *made, parsed(parts.optimizer)), *self._changed(prepared)],
             "LAYERS": made,
             "PARAMS": self._params(network),
             "NETWORK": network,
@@ -185,7 +185,7 @@ class _InMethod(cst.CSTTransformer):
             self._around.pop()
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
-            return cst.parse_expression(self._layer(original_node, updated_node))
+            return parsed(self._layer(original_node, updated_node))
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For):
             return self._with_layers(original_node, updated_node)
         replacement = self._replacement(original_node)
@@ -228,7 +228,7 @@ class _InMethod(cst.CSTTransformer):
 
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
         if isinstance(node, cst.Call) and self._script.called(node) in OF_WHOLE_MODEL:
-            return cst.parse_expression(OF_WHOLE_MODEL[self._script.called(node)])
+            return parsed(OF_WHOLE_MODEL[self._script.called(node)])
         if not isinstance(node, cst.Comparison | cst.BooleanOperation | cst.UnaryOperation):
             return None
         values = [self._tests.value(node, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
@@ -239,7 +239,7 @@ class _InMethod(cst.CSTTransformer):
                 node, "the model function", "the network differs between evaluation and prediction; make it one"
             )
         texts = {(True, False): "training", (False, True): "not training", (True, True): "True", (False, False): "False"}
-        return cst.parse_expression(texts[bool(values[0]), bool(values[1])])
+        return parsed(texts[bool(values[0]), bool(values[1])])
 
 
 class _Blocks(cst.CSTTransformer):
