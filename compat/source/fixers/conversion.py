@@ -29,6 +29,7 @@ _STAYS: dict[str, str] = {
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
+_POLICY = 'tf_keras.mixed_precision.set_global_policy("_infer")  # layers take the type of their inputs, as in TensorFlow 1'
 _GONE = cst.Expr(cst.Ellipsis())  # stands for a statement that is taken away
 _HEADER = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"  # tf.compat.v1.layers need Keras 2'
 
@@ -366,24 +367,20 @@ def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) ->
     for place, one in enumerate(statements):
         if _imports(one, "tensorflow"):
             statements[place] = _as_tf(one)
-    present = code_of(statements)
     functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used)]
     spaced = [_spaced(one) for one in functions]
+    keras = with_model or bool(spaced)
     new = [
         *statements[:first],
-        *([] if _HEADER in present else [cst.parse_statement("import os"), cst.parse_statement(_HEADER)]),
+        *(cst.parse_statement(line) for line in ("import os", _HEADER)),
         *statements[first : tensorflow + 1],
-        *([] if "import tf_keras" in present or not (with_model or spaced) else [cst.parse_statement("import tf_keras")]),
+        *([cst.parse_statement("import tf_keras")] if keras else []),
         *statements[tensorflow + 1 : last],
+        *([cst.parse_statement(_POLICY)] if keras else []),
         *spaced,
         *(_spaced(one) if spaced and place == 0 else one for place, one in enumerate(statements[last:])),
     ]
     return module.with_changes(body=new)
-
-
-def code_of(statements: Sequence[cst.CSTNode]) -> str:
-    """Returns the source of statements."""
-    return "".join(code(one) for one in statements)
 
 
 def _spaced(statement: cst.CSTNode) -> cst.BaseStatement:

@@ -31,7 +31,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     seed_globals()
     tf.random.set_seed(SEED)
     session = Session(trace, old, plan)
-    dropout.equalise(session.step.read_value, feeds=False)
+    dropout.equalise(session.read_step, feeds=False)
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)

@@ -48,7 +48,6 @@ class Session:
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
         self._start = self._steps[0]["step"] - 1 if self._steps else 0
-        self.step = tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
         self._notes: set[str] = set()
         self._has_shapes = False
         self._own_batches = 0
@@ -75,6 +74,16 @@ class Session:
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
         self._evaluated: set[str] = set()
         self._validated: dict[str, Any] = {}
+
+    @functools.cached_property
+    def step(self) -> Any:
+        """Variable with the global step before the training step; made late, for a script may first set threads and devices."""
+        with tf.init_scope():
+            return tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
+
+    def read_step(self) -> Any:
+        """Returns the global step before the training step, as a tensor."""
+        return self.step.read_value()
 
     def note(self, message: str) -> None:
         """Writes a note once."""

@@ -18,7 +18,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
 from tests.running import ROOT
 
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
-WHOLE = ("canned", "canned_numbers", "columns", "convolutions")
+WHOLE = ("canned", "canned_numbers", "columns", "convolutions", "float64")
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
 
@@ -56,6 +56,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "canned_numbers": "step 15",
         "columns": "error below 1: True",
         "convolutions": "40 predictions",
+        "float64": "float64",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
 
