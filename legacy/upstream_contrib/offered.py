@@ -39,9 +39,7 @@ def offers(symbol: str) -> bool:
     package, *path = [*symbol.split("."), ""][2:-1] or [""]
     if package in OURS or not cache.is_fetched():
         return offered.offers(symbol)
-    return _official_offers(package, path) or (
-        len(path) == 1 and offered.offers(symbol)
-    )  # under a name of before 1.15, perhaps
+    return _official_offers(package, path) or (package == "estimator" and len(path) == 1 and offered.offers(symbol))
 
 
 def _official_offers(package: str, path: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ except Exception as error:
 with tf.Session() as session:
     total = session.run(demo.gen_demo_ops.add_v2(2.0, 3.0))
     beams = session.run(demo.gather_tree([[[1, 2]], [[3, 4]]], [[[0, 0]], [[1, 0]]], [2], 9))
-missing = hasattr(tf.contrib, "nowhere") or hasattr(data, "nowhere")
+missing = hasattr(tf.contrib, "nowhere") or hasattr(tf.contrib.estimator, "nowhere")
 print(json.dumps({"whole": demo.whole, "length": len(demo.data), "said": said, "total": float(total), "beams": beams.tolist(),
-    "same": again is demo is tf.contrib.demo, "keras": demo.Dense is tf.keras.layers.Dense, "real": data.real, "older": hasattr(data, "Counter"),
+    "same": again is demo is tf.contrib.demo, "keras": demo.Dense is tf.keras.layers.Dense, "real": data.real, "older": hasattr(tf.contrib.estimator, "stop_if_no_increase_hook"),
     "cell": hasattr(demo.rnn_cell_impl, "BasicLSTMCell"), "tpu": hasattr(tf.contrib.tpu, "TPUEstimator"), "missing": missing}))

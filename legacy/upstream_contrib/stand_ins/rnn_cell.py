@@ -1,9 +1,14 @@
-"""TensorFlow 1's recurrent cells: those of Keras 2, on which ``tf.nn.rnn_cell`` stands, and TensorFlow's own private names."""
+"""TensorFlow 1's recurrent cells: those of the Keras on which ``tf.nn.rnn_cell`` stands, and TensorFlow's own private names."""
 
 from __future__ import annotations
 
-from tensorflow.python.ops import rnn_cell_impl
-from tf_keras.src.layers.rnn import legacy_cell_wrappers, legacy_cells
+import importlib
 
-for _module in (rnn_cell_impl, legacy_cell_wrappers, legacy_cells):
+import tensorflow as tf
+from tensorflow.python.ops import rnn_cell_impl
+
+_cells = tf.compat.v1.nn.rnn_cell
+_FILES = {kind.__module__ for kind in (_cells.RNNCell, _cells.DropoutWrapper)}  # of tf_keras, or of keras on TensorFlow 2.15
+
+for _module in (rnn_cell_impl, *map(importlib.import_module, sorted(_FILES))):
     globals().update({name: value for name, value in vars(_module).items() if not name.startswith("__")})

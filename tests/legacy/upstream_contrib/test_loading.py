@@ -37,6 +37,7 @@ data = np.zeros(1).tostring()
     "tensorflow_core/contrib/demo/ops/__init__.py": "",
     "tensorflow_core/contrib/demo/ops/gen_demo_ops.py": _WRAPPER,
     "tensorflow_core/contrib/data/__init__.py": "real = True\n",
+    "tensorflow_core/contrib/estimator/__init__.py": "",
     "tensorflow_core/contrib/tpu/__init__.py": "raise RuntimeError\n",
 }
 SCRIPT = ROOT / "tests" / "data" / "fetched_contrib.py"
