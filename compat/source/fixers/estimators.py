@@ -10,7 +10,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, simple_name
+from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
 _ESTIMATOR = ("tensorflow.estimator.Estimator",)
@@ -51,7 +51,6 @@ _SESSION = {"allow_soft_placement", "log_device_placement", "intra_op_parallelis
 _RUN_CONFIG = ("model_dir", "save_checkpoints_steps", "keep_checkpoint_max", "save_checkpoints_secs", "save_summary_steps",
                "log_step_count_steps", "tf_random_seed", "session_config")  # fmt: skip
 """Fields of RunConfig that have a fixer. The first three stay."""
-_LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "[]", "()")
 
@@ -89,7 +88,7 @@ class EstimatorCalls:
         self._classes = classes
         assigned = _assignments(script.module)
         self._models = {name for name, value in assigned if self._is_estimator(value)}
-        self._loggers = {name for name, value in assigned if script.called(value) in _LOGGERS}
+        self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
         self._loggers |= {name for name, value in assigned if self.only_logs(value)}
         self.used: set[str] = set()
 
@@ -100,10 +99,10 @@ class EstimatorCalls:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
         if isinstance(value, cst.List | cst.Tuple):
             return bool(value.elements) and all(self._logs(element.value) for element in value.elements)
-        return self._script.called(value) in _LOGGERS
+        return self._script.called(value) in LOGGERS
 
     def _logs(self, value: cst.BaseExpression) -> bool:
-        return self._script.called(value) in _LOGGERS or simple_name(value) in self._loggers
+        return self._script.called(value) in LOGGERS or simple_name(value) in self._loggers
 
     def converted(self, old: cst.Call, call: cst.Call) -> str | None:
         """Returns the new source of a call; None if the call has nothing to do with Estimators.

@@ -9,6 +9,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProv
 
 from estimator_bridge.compat.source.surface import canonical
 
+LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
+"""Hooks that show values and change nothing."""
 Arguments = dict[str, cst.BaseExpression]
 
 

@@ -26,7 +26,7 @@ def cnn_model_fn(features, labels, mode, params):
     if params["wide"]:
         net = tf.layers.dense(tf.layers.flatten(net), 32, tf.nn.relu, name="wide")
     else:
-        net = tf.layers.flatten(net)
+        net = tf.contrib.layers.flatten(net)
     net = tf.layers.dropout(net, rate=0.25, training=training)
     logits = tf.layers.dense(net, units=3)  # one for each class
 
@@ -47,7 +47,8 @@ def cnn_model_fn(features, labels, mode, params):
         update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
         with tf.control_dependencies(update_ops):
             train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode=mode, loss=loss, train_op=train_op)
+        logging_hook = tf.train.LoggingTensorHook({"rate": rate}, every_n_iter=10)
+        return tf.estimator.EstimatorSpec(mode=mode, loss=loss, train_op=train_op, training_hooks=[logging_hook])
 
     eval_metric_ops = {
         "accuracy": tf.metrics.accuracy(labels=labels, predictions=predictions["classes"]),

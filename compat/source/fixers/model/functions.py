@@ -23,7 +23,8 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.model.layers import layer_function
+from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
@@ -165,12 +166,24 @@ class _Analysis:
 
     def _spec(self, one: Branch) -> Arguments:
         given = arguments(one.spec, _SPEC)
+        if given is not None:
+            given = {name: value for name, value in given.items() if "hooks" not in name or not self._only_log(value, one)}
         unknown = sorted(given.keys() - _KNOWN - {"export_outputs"}) if given is not None else ["*"]
         if given is None or unknown:
             raise UnconvertibleError(
                 one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
             )
         return {name: value for name, value in given.items() if code(value) != "None"}
+
+    def _only_log(self, hooks: cst.BaseExpression, one: Branch) -> bool:
+        """Returns True for a list of hooks that show values and change nothing."""
+        if isinstance(hooks, cst.Name):
+            hooks = assigned(hooks.value, one.statements) or hooks
+        if not isinstance(hooks, cst.List | cst.Tuple):
+            return False
+        values = [element.value for element in hooks.elements]
+        made = [assigned(value.value, one.statements) if isinstance(value, cst.Name) else value for value in values]
+        return all(self._script.called(value) in LOGGERS for value in made)
 
     def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
         """Returns the statements that names need: those of the network, and those that need labels or trained variables."""
@@ -192,7 +205,7 @@ class _Analysis:
             name = self._script.name(node)
             if name in _REFUSED:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            if name.startswith("tensorflow.contrib."):
+            if name.startswith("tensorflow.contrib.") and name != "tensorflow.contrib.layers" and not layer_function(name):
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )

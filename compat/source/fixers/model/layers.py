@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.conv3d": ("Conv3D", _CONV),
     "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
     "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
+    "contrib.layers.flatten": ("Flatten", ("inputs",)),
     "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
     "layers.max_pooling1d": ("MaxPooling1D", _POOL),
     "layers.max_pooling2d": ("MaxPooling2D", _POOL),

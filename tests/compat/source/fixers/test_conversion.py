@@ -100,5 +100,6 @@ def test_every_line_that_is_left_out_is_reported() -> None:
     reported = {change.name for change in converted("convolutions").changes if change.outcome is Outcome.APPROXIMATE}
     assert reported == {
         'tf.summary.scalar("the_loss", loss)',
+        'logging_hook = tf.train.LoggingTensorHook({"rate": rate}, every_n_iter=10)',
         "logging_hook = tf.train.LoggingTensorHook(tensors={}, every_n_iter=50)",
     }
