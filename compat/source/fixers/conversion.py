@@ -73,6 +73,7 @@ def convert(text: str) -> Conversion:
     classes, inside = _model_classes(script, changes)
     calls = EstimatorCalls(script, {name: written.name.value for name, written in classes.items()})
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), changes))
+    changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = renamed.module.visit(_Names(renamed))
     whole = _with_header(module, calls, bool(classes))

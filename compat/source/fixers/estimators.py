@@ -48,9 +48,18 @@ _CANNED = {
 """Canned Estimators with their parameters, in their order."""
 _SESSION = {"allow_soft_placement", "log_device_placement", "intra_op_parallelism_threads", "inter_op_parallelism_threads"}
 """Fields of ConfigProto that have a fixer."""
-_RUN_CONFIG = ("model_dir", "save_checkpoints_steps", "keep_checkpoint_max", "save_checkpoints_secs", "save_summary_steps",
-               "log_step_count_steps", "tf_random_seed", "session_config")  # fmt: skip
-"""Fields of RunConfig that have a fixer. The first three stay."""
+_RUN_CONFIG = (
+    "model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
+    "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps",
+)  # fmt: skip
+_KEPT_CONFIG = {"model_dir", "save_checkpoints_steps", "session_config", "keep_checkpoint_max"}
+"""Fields of RunConfig that the new script reads; the other ones change no value that is trained, but for the seed."""
+_LEFT_OUT = {
+    "tf_random_seed": "call tf.random.set_seed; other numbers are drawn",
+    "name": "evaluations have no folder of their own",
+    "start_delay_secs": "it evaluates once, after the training",
+    "throttle_secs": "it evaluates once, after the training",
+}
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "[]", "()")
 
@@ -81,6 +90,7 @@ class EstimatorCalls:
 
     Attributes:
         used: Names of the functions that the new script must contain.
+        left_out: Calls, their arguments that the new script does not have, and the consequence.
     """
 
     def __init__(self, script: Script, classes: Mapping[str, str]) -> None:
@@ -91,6 +101,7 @@ class EstimatorCalls:
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
         self._loggers |= {name for name, value in assigned if self.only_logs(value)}
         self.used: set[str] = set()
+        self.left_out: list[tuple[cst.Call, str, str]] = []
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
         return self._script.called(value) in (*_ESTIMATOR, *_CANNED)
@@ -121,21 +132,8 @@ class EstimatorCalls:
             return self._canned(old, call, name.rpartition(".")[2])
         if name.startswith(_INPUTS):
             return self._input(call, name.removeprefix(_INPUTS))
-        if name in _SPECS:
-            parameters, kept = _SPECS[name]
-            given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
-            return f"dict({_written(given, {'input_fn', 'max_steps', 'steps'})})"
-        if name == "tensorflow.ConfigProto":
-            given = self._given(call, (), _SESSION, "tf.ConfigProto") if call.args else {}
-            if not given:
-                raise UnconvertibleError(
-                    call, "tf.ConfigProto", "its fields are set later; estimator-bridge convert config prints what they become"
-                )
-            self.used.add("configure")
-            return f"configure({_written(given, _SESSION)})"
-        if name == "tensorflow.estimator.RunConfig":
-            given = self._given(call, ("model_dir", *_RUN_CONFIG[1:]), set(_RUN_CONFIG), "tf.estimator.RunConfig")
-            return f"dict({_written(given, {*_RUN_CONFIG[:3], 'session_config'})})"
+        if name in (*_SPECS, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"):
+            return self._settings(name, old, call)
         if name == "tensorflow.estimator.train_and_evaluate":
             self.used.add("train_and_evaluate")
             given = self._given(
@@ -146,8 +144,29 @@ class EstimatorCalls:
             )
             return f"train_and_evaluate({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
         if isinstance(call.func, cst.Attribute) and simple_name(call.func.value) in self._models:
-            return self._method(call, simple_name(call.func.value), call.func.attr.value)
+            return self._method(old, call, simple_name(call.func.value), call.func.attr.value)
         return None
+
+    def _settings(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        """Returns a dict of the settings that the new script reads, or the call that applies those of a session."""
+        if name in _SPECS:
+            parameters, kept = _SPECS[name]
+            given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
+            if name.endswith("EvalSpec") and "steps" not in (arguments(call, parameters) or {}):
+                given["steps"] = cst.Integer("100")  # EvalSpec's default
+            self._leave_out(old, given, {"input_fn", "max_steps", "steps"})
+            return f"dict({_written(given, {'input_fn', 'max_steps', 'steps'})})"
+        if name == "tensorflow.ConfigProto":
+            given = self._given(call, (), _SESSION, "tf.ConfigProto") if call.args else {}
+            if not given:
+                raise UnconvertibleError(
+                    call, "tf.ConfigProto", "its fields are set later; estimator-bridge convert config prints what they become"
+                )
+            self.used.add("configure")
+            return f"configure({_written(given, _SESSION)})"
+        given = self._given(call, _RUN_CONFIG, set(_RUN_CONFIG), "tf.estimator.RunConfig")
+        self._leave_out(old, given, _KEPT_CONFIG)
+        return f"dict({_written(given, _KEPT_CONFIG)})"
 
     def _given(self, call: cst.Call, parameters: tuple[str, ...], kept: set[str], name: str) -> Arguments:
         """Returns the arguments of a call that have a value; raises for those that no fixer knows."""
@@ -207,15 +226,20 @@ class EstimatorCalls:
         self.used.add(function)
         return f"{function}({', '.join(_argument(argument) for argument in call.args)})"
 
-    def _method(self, call: cst.Call, model: str, method: str) -> str:
+    def _method(self, old: cst.Call, call: cst.Call, model: str, method: str) -> str:
         if method not in _METHODS:
             raise UnconvertibleError(
                 call, f"{model}.{method}", "a model of Keras has no such method; see the how-to guide on finishing by hand"
             )
         given = self._given(call, _METHODS[method], _KEPT[method], f"Estimator.{method}")
         self.used.add(method)
-        given.pop("name", None)
-        return f"{method}({model}, {_written(given, set(given))})"
+        self._leave_out(old, given, set(given) - {"name"})
+        return f"{method}({model}, {_written(given, set(given) - {'name'})})"
+
+    def _leave_out(self, old: cst.Call, given: Arguments, kept: set[str]) -> None:
+        for name in given.keys() - kept:
+            message = _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
+            self.left_out.append((old, f"{code(old.func)}({name}=...)", message))
 
 
 def _written(given: Arguments, names: set[str]) -> str:

@@ -58,6 +58,8 @@ def main(argv):
     train_spec = tf.estimator.TrainSpec(input_fn=make_input_fn(1, None), max_steps=STEPS)
     eval_spec = tf.estimator.EvalSpec(input_fn=make_input_fn(2, 1), steps=None, throttle_secs=1)
     results, _ = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
+    again = tf.estimator.EvalSpec(make_input_fn(3, None))
+    tf.estimator.train_and_evaluate(estimator, train_spec, again)
     print("error below 1:", results["error"] < 1)
 
 

@@ -102,4 +102,12 @@ def test_every_line_that_is_left_out_is_reported() -> None:
         'tf.summary.scalar("the_loss", loss)',
         'logging_hook = tf.train.LoggingTensorHook({"rate": rate}, every_n_iter=10)',
         "logging_hook = tf.train.LoggingTensorHook(tensors={}, every_n_iter=50)",
+        "tf.estimator.RunConfig(save_summary_steps=...)",
     }
+
+
+def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:
+    """EvalSpec takes 100 where nothing is given, and all where None is."""
+    text = converted("columns").text
+    assert "eval_spec = dict(input_fn=make_input_fn(2, 1))" in text
+    assert "again = dict(input_fn=make_input_fn(3, None), steps=100)" in text
