@@ -109,6 +109,7 @@ def match(
     matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
         matcher.take_unique("end of name", functools.partial(ending, length=length))
+    matcher.take_unique("end of name", functools.partial(ending, length=2), of_column)
     matcher.give_back_shifted_numbers()
     while matcher.take_by_scope() or matcher.take_unique("shape", role) or matcher.take_unique("shape", _any_name):
         pass
@@ -266,6 +267,18 @@ def ending(name: str, length: int) -> str | None:
     """
     parts = name.split("/")
     return "/".join([*parts[-length:-1], role(name)]) if len(parts) >= length else None
+
+
+def of_column(name: str) -> str | None:
+    """Returns the end of the name that a column's weights have in linear models of TensorFlow 1; None if no embedding stands for them.
+
+    Example:
+        >>> of_column("linear_model/town_embedding/embedding_weights"), ending("linear/linear_model/town/weights", 2)
+        ('town/kernel', 'town/kernel')
+    """
+    column = scope(name).rpartition("/")[2]
+    is_embedding = column.endswith("_embedding") and role(name) == "embeddings"
+    return f"{column.removesuffix('_embedding')}/kernel" if is_embedding else None
 
 
 def unnumbered(name: str) -> str:

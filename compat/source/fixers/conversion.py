@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.estimators import EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.estimators import CONVERTED, EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import makes_iterator, returned_dataset
-from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import class_name, comments, write_class
+from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import take_apart
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
-from estimator_bridge.compat.source.fixers.surface import numpy_spelled, spelled
+from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
+from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
+_OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _STAYS: dict[str, str] = {
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
     "tensorflow.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.train.SessionRunHook": "there are no sessions; write a callback of tf_keras",
+    "tensorflow.layers.": _OUTSIDE,
+    "tensorflow.get_variable": _OUTSIDE,
     "tensorflow.Session": "there are no sessions; call the function on values",
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.placeholder": "there are no placeholders; take an argument of a function",
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
-    "tensorflow.GPUOptions": "estimator-bridge convert config --format python prints what it becomes",
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
@@ -41,10 +46,12 @@ class Conversion:
     Attributes:
         text: The new script.
         changes: Outcome for each construct, in the order of the old script's lines.
+        models: Class for each model function that was converted, by the function's name.
     """
 
     text: str
     changes: tuple[Change, ...]
+    models: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -52,11 +59,12 @@ class Conversion:
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
 
-def convert(text: str) -> Conversion:
+def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})) -> Conversion:
     """Converts a script; nothing of it is executed.
 
     Args:
         text: Source of the script or of a module that it imports, in Python 3.
+        elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -71,13 +79,16 @@ def convert(text: str) -> Conversion:
         return Conversion(text, ())
     changes: list[Change] = []
     classes, inside = _model_classes(script, changes)
-    calls = EstimatorCalls(script, {name: written.name.value for name, written in classes.items()})
+    models = {name: written.name.value for name, written in classes.items()}
+    calls = EstimatorCalls(script, {**elsewhere, **models})
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), changes))
+    if KERNELS in moved.code:
+        calls.used.add(KERNELS)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
-    module = renamed.module.visit(_Names(renamed))
+    module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
     whole = _with_header(module, calls, bool(classes))
-    return Conversion(whole.code, tuple(sorted(set(changes))))
+    return Conversion(whole.code, tuple(sorted(set(changes))), models)
 
 
 def _marked(text: str) -> Iterator[Change]:
@@ -100,11 +111,8 @@ def _model_classes(script: Script, changes: list[Change]) -> tuple[dict[str, cst
     functions = {node.name.value: node for node in script.module.body if isinstance(node, cst.FunctionDef)}
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
-    for node in nodes(script.module, cst.Call):
-        if script.called(node) != "tensorflow.estimator.Estimator" or not isinstance(node, cst.Call):
-            continue
-        name = simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))
-        if name in functions and name not in found:
+    for name in _model_functions(script):
+        if name in functions:
             try:
                 parts = take_apart(script, functions[name])
                 old = [*(functions[one] for one in parts.inlined), functions[name]]
@@ -125,6 +133,20 @@ def _model_classes(script: Script, changes: list[Change]) -> tuple[dict[str, cst
     return found, inside
 
 
+def _model_functions(script: Script) -> Iterator[str]:
+    """Yields the names of functions that Estimators take, and of those that make an EstimatorSpec from features and a mode."""
+    found: dict[str, None] = {}
+    for node in nodes(script.module, cst.Call):
+        if script.called(node) == "tensorflow.estimator.Estimator" and isinstance(node, cst.Call):
+            found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
+    for one in script.module.body:
+        if isinstance(one, cst.FunctionDef) and makes(script, one, SPEC):
+            names = [parameter.name.value for parameter in one.params.params]
+            if names and names[0].startswith("feature") and "mode" in names:
+                found[one.name.value] = None
+    yield from found
+
+
 def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:
     """Returns the model function of a call whose other arguments are not of interest."""
     named = {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
@@ -133,42 +155,12 @@ def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:
 
 def _with_comments(old: Sequence[cst.FunctionDef], new: cst.ClassDef) -> cst.ClassDef:
     """Returns a class above which the comments of its functions stand that were at statements it does not contain."""
-    kept = comments(new)
-    lost = [comment for one in old for comment in comments(one) if not (comment in kept and kept.remove(comment) is None)]  # type: ignore[func-returns-value]
+    lost = lost_comments(old, new)
     lines = [line for line in old[-1].leading_lines if line.comment is None]
     return new.with_changes(leading_lines=[*lines, *(cst.EmptyLine(comment=cst.Comment(comment)) for comment in lost)])
 
 
-class _Marking(cst.CSTTransformer):
-    """A transformer that puts comments above the statements that contain what stays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._marks: list[list[str]] = []
-
-    def mark(self, comment: str) -> None:
-        """Puts a comment above the innermost statement that is being visited."""
-        subject = comment.partition(" stays: ")[0]
-        if self._marks and not any(one.startswith(f"{subject} stays: ") for one in self._marks[-1]):
-            self._marks[-1].append(comment)
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
-            self._marks.append([])
-        return super().on_visit(node)
-
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        left = super().on_leave(original_node, updated_node)
-        if isinstance(original_node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
-            marks = self._marks.pop()
-            if marks and isinstance(left, cst.SimpleStatementLine | cst.BaseCompoundStatement):
-                there = [line.comment.value for line in left.leading_lines if line.comment]
-                lines = [cst.EmptyLine(comment=cst.Comment(mark)) for mark in marks if mark not in there]
-                return left.with_changes(leading_lines=[*left.leading_lines, *lines])
-        return left  # type: ignore[return-value]
-
-
-class _Calls(_Marking):
+class _Calls(Marking):
     """Replaces model functions, input functions and the calls of Estimators."""
 
     def __init__(
@@ -181,8 +173,17 @@ class _Calls(_Marking):
         self._unused = unused
         self._changes = changes
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
-        self._called: set[cst.CSTNode] = set()
+        self._called: dict[cst.CSTNode, cst.Call] = {}
         self._functions: list[str] = []
+        self._with_specs = {
+            one.name.value
+            for one in script.module.body
+            if isinstance(one, cst.FunctionDef | cst.ClassDef) and makes(script, one, SPEC)
+        }
+        receiver = "tensorflow.estimator.export.ServingInputReceiver"
+        self._serving = {
+            one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, receiver)
+        }
         self._explained: set[str] = set()  # functions that stay, and say why
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
@@ -192,8 +193,15 @@ class _Calls(_Marking):
             self._explained.add(node.name.value)
         return node.name.value not in self._classes and node.name.value not in self._unused
 
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self._functions.append(node.name.value)
+
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
+        self._functions.pop()
+        return updated_node
+
     def visit_Call(self, node: cst.Call) -> None:
-        self._called.add(node.func)
+        self._called[node.func] = node
 
     def leave_FunctionDef(
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
@@ -219,7 +227,18 @@ class _Calls(_Marking):
         self._changes.append(
             Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, "returns the dataset")
         )
-        return original_node.with_changes(body=_with_return(original_node.body, code(dataset), used))
+        return updated_node.with_changes(body=self._with_return(original_node.body, code(dataset), used))
+
+    def _with_return(self, body: cst.BaseSuite, dataset: str, used: set[Statement]) -> cst.BaseSuite:
+        """Returns a body that returns a dataset, without the statements that make its iterator."""
+        kept = [self.changed[one] for one in body.body if one not in used]
+        kept = [one for one in kept if not (isinstance(one, cst.SimpleStatementLine) and one.body[0] is _GONE)]
+        last = kept[-1]
+        assert isinstance(last, cst.SimpleStatementLine)
+        lines = [line for one in used for line in one.leading_lines]
+        returned = cst.Return(value=parsed(dataset))
+        ended = last.with_changes(body=[*last.body[:-1], returned], leading_lines=[*lines, *last.leading_lines])
+        return body.with_changes(body=[*kept[:-1], ended])
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         try:
@@ -230,12 +249,17 @@ class _Calls(_Marking):
         if text is None:
             return updated_node
         self._changes.append(Change(self._script.line(original_node), code(original_node.func), Outcome.CONVERTED))
-        return parsed(text)
+        new = parsed(text)
+        for comment in lost_comments([updated_node], new):
+            self.keep(comment)
+        return new
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
+        function = self._functions[0] if self._functions else ""
         if name.startswith(_IN_MODEL_FUNCTIONS):
-            function = self._functions[0] if self._functions else ""
+            if name in MODES and function not in self._with_specs:
+                return False
             if function not in self._explained:
                 self._explained.add(function)
                 self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
@@ -243,17 +267,29 @@ class _Calls(_Marking):
             self._stays(
                 node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means"
             )
-        elif name not in _CONVERTED or node not in self._called:
+        elif (
+            (name in _OF_SERVING and function in self._serving)
+            or name == "tensorflow.GPUOptions"
+            or is_respelled(name, self._called.get(node))
+        ):
+            return False
+        elif name not in CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
-            if found is not None and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
+            explained = found is _OUTSIDE and function in self._with_specs  # a model function that stays says why
+            if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 self._stays(node, name.replace("tensorflow", "tf", 1), found)
         return not name
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
-        module = code(node.module) if node.module else ""
-        if module.startswith("tensorflow") and not node.relative:
-            self._stays(node, f"from {module} import", "TensorFlow 2 may have no such module; write the name below tf")
         return False
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        name = self._script.name(original_node)
+        function = self._functions[0] if self._functions else ""
+        if name not in MODES or function in self._with_specs:
+            return updated_node
+        self._changes.append(Change(self._script.line(original_node), code(original_node), Outcome.CONVERTED))
+        return cst.SimpleString(f'"{MODES[name]}"')
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -261,6 +297,11 @@ class _Calls(_Marking):
         only = original_node.body[0]
         if isinstance(only, cst.Assign) and self._calls.only_logs(only.value):
             self._left_out(original_node, "fit shows the loss and the metrics")
+            return updated_node.with_changes(body=[_GONE])
+        if only in self._calls.merged:
+            self._changes.append(
+                Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "an argument of configure")
+            )
             return updated_node.with_changes(body=[_GONE])
         if isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES:
             self._changes.append(Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "not needed"))
@@ -293,14 +334,15 @@ class _Calls(_Marking):
         self.mark(change.comment)
 
 
+MODES = {
+    "tensorflow.estimator.ModeKeys.TRAIN": "train",
+    "tensorflow.estimator.ModeKeys.EVAL": "eval",
+    "tensorflow.estimator.ModeKeys.PREDICT": "infer",
+}
+"""Names of the modes, and their values."""
+_OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
+"""Functions that a serving input function may call: ``export_saved_model`` calls it in a graph."""
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
-_CONVERTED = frozenset(
-    f"tensorflow.estimator.{name}"
-    for name in (
-        "Estimator", "DNNClassifier", "DNNRegressor", "RunConfig", "TrainSpec", "EvalSpec", "train_and_evaluate", "inputs.numpy_input_fn", "inputs.pandas_input_fn"
-    )
-)  # fmt: skip
-"""Functions whose calls are converted, or marked with a reason of their own."""
 
 
 def _without_gone(body: Sequence[cst.BaseStatement]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:
@@ -310,22 +352,11 @@ def _without_gone(body: Sequence[cst.BaseStatement]) -> tuple[list[cst.BaseState
     for statement in body:
         assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
         if isinstance(statement, cst.SimpleStatementLine) and statement.body[0] is _GONE:
-            above += statement.leading_lines
+            above += comments_around(statement)
         else:
             kept.append(statement.with_changes(leading_lines=[*above, *statement.leading_lines]) if above else statement)
             above = []
     return kept, above
-
-
-def _with_return(body: cst.BaseSuite, dataset: str, used: set[Statement]) -> cst.BaseSuite:
-    kept = [one for one in body.body if one not in used]
-    last = kept[-1]
-    assert isinstance(last, cst.SimpleStatementLine)
-    lines = [line for one in used for line in one.leading_lines]
-    returned = cst.Return(value=parsed(dataset))
-    return body.with_changes(
-        body=[*kept[:-1], last.with_changes(body=[*last.body[:-1], returned], leading_lines=[*lines, *last.leading_lines])]
-    )
 
 
 class _Names(cst.CSTTransformer):
@@ -338,6 +369,12 @@ class _Names(cst.CSTTransformer):
 
     def visit_Call(self, node: cst.Call) -> None:
         self._calls[node.func] = node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if self._script.called(original_node) == "tensorflow.contrib.layers.l2_regularizer" and len(updated_node.args) == 1:
+            half = parsed(f"0.5 * ({code(updated_node.args[0].value)})")  # it takes the half of the sum
+            return updated_node.with_changes(args=[updated_node.args[0].with_changes(value=half)])
+        return updated_node
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         return not self._script.name(node).startswith("tensorflow.")
@@ -361,14 +398,17 @@ class _Names(cst.CSTTransformer):
 
 def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) -> cst.Module:
     """Returns a module that imports what it uses, and contains the functions that it calls."""
-    statements = list(module.body)
+    statements = [one for one in module.body if code(one) != "import os\n"]  # the header has it
     first = next((place for place, one in enumerate(statements) if not _is_prologue(one)), len(statements))
-    last = max((place + 1 for place, one in enumerate(statements) if _is_import(one)), default=first)
-    tensorflow = next((place for place, one in enumerate(statements) if _imports(one, "tensorflow")), last - 1)
+    tensorflow = next((place for place, one in enumerate(statements) if _imports(one, "tensorflow")), None)
+    if tensorflow is None:
+        tensorflow = first
+        statements.insert(first, cst.parse_statement("import tensorflow as tf"))
+    last = next((place for place, one in enumerate(statements) if place > tensorflow and not _is_import(one)), len(statements))
     for place, one in enumerate(statements):
         if _imports(one, "tensorflow"):
             statements[place] = _as_tf(one)
-    functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used)]
+    functions = [cst.parse_module(f"{text}\n").body[0] for text in needed_functions(calls.used, calls.spelled)]
     spaced = [_spaced(one) for one in functions]
     keras = with_model or bool(spaced)
     new = [

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
-from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, simple_name
+from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
 _ESTIMATOR = ("tensorflow.estimator.Estimator",)
@@ -19,34 +19,78 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "train": ("input_fn", "hooks", "steps", "max_steps", "saving_listeners"),
     "evaluate": ("input_fn", "steps", "hooks", "checkpoint_path", "name"),
     "predict": ("input_fn", "predict_keys", "hooks", "checkpoint_path", "yield_single_examples"),
+    "export_savedmodel": (
+        "export_dir_base",
+        "serving_input_receiver_fn",
+        "assets_extra",
+        "as_text",
+        "checkpoint_path",
+        "strip_default_attrs",
+    ),
+    "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
 }
 """Methods of an Estimator with their parameters, in their order."""
-_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn"}}
-_SPECS = {
+_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn"},
+         "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
+_EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
+_SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "tensorflow.estimator.TrainSpec": (("input_fn", "max_steps", "hooks"), {"input_fn", "max_steps"}),
     "tensorflow.estimator.EvalSpec": (
         ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs"),
-        {"input_fn", "steps", "name", "start_delay_secs", "throttle_secs"},
+        {"input_fn", "steps", "name", "exporters", "start_delay_secs", "throttle_secs"},
+    ),
+    "tensorflow.estimator.FinalExporter": (_EXPORTER[:4], {"name", "serving_input_receiver_fn"}),
+    "tensorflow.estimator.LatestExporter": (_EXPORTER, {"name", "serving_input_receiver_fn", "exports_to_keep"}),
+}
+_MNIST = ("train_dir", "one_hot", "reshape", "validation_size")
+_READERS = {
+    "tensorflow.examples.tutorials.mnist.input_data.read_data_sets": ("train_dir", "fake_data", "one_hot", "dtype", "reshape", "validation_size", "seed", "source_url"),
+    "tensorflow.contrib.learn.datasets.mnist.read_data_sets": ("train_dir", "fake_data", "one_hot", "dtype", "reshape", "validation_size", "seed", "source_url"),
+    "tensorflow.contrib.learn.datasets.mnist.load_mnist": ("train_dir",),
+    "tensorflow.contrib.learn.datasets.load_dataset": ("name", "size", "test_with_fake_data"),
+}  # fmt: skip
+"""Readers of MNIST, with their parameters."""
+_SERVING = {
+    "tensorflow.estimator.export.ServingInputReceiver": ("serving_input", ("features", "receiver_tensors")),
+    "tensorflow.estimator.export.build_parsing_serving_input_receiver_fn": (
+        "parsing_serving_input",
+        ("feature_spec", "default_batch_size"),
     ),
 }
-_DNN = (
-    "optimizer",
-    "activation_fn",
-    "dropout",
+"""Functions that make what a server sends, with the function of the new script and its parameters."""
+_HEADS: dict[str, tuple[str, ...]] = {
+    "Classifier": ("n_classes", "weight_column", "label_vocabulary"), "Regressor": ("label_dimension", "weight_column"),
+}  # fmt: skip
+_NETWORKS: dict[str, tuple[str, ...]] = {
+    "DNN": ("hidden_units", "feature_columns", "model_dir", "HEAD", "optimizer", "activation_fn", "dropout", "input_layer_partitioner", "config", "warm_start_from", "loss_reduction", "batch_norm"),
+    "Linear": ("feature_columns", "model_dir", "HEAD", "optimizer", "config", "partitioner", "warm_start_from", "loss_reduction", "sparse_combiner"),
+    "DNNLinearCombined": ("model_dir", "linear_feature_columns", "linear_optimizer", "dnn_feature_columns", "dnn_optimizer", "dnn_hidden_units", "dnn_activation_fn", "dnn_dropout", "HEAD", "input_layer_partitioner", "config", "warm_start_from", "loss_reduction", "batch_norm", "linear_sparse_combiner"),
+}  # fmt: skip
+CANNED = {
+    f"tensorflow.estimator.{network}{head}": tuple(name for one in parameters for name in (_HEADS[head] if one == "HEAD" else (one,)))
+    for network, parameters in _NETWORKS.items() for head in _HEADS
+}  # fmt: skip
+"""Canned Estimators with their parameters, in their order. LinearRegressor and its like take no label_vocabulary."""
+_WITHOUT_FIXER = {
+    "weight_column",
+    "label_vocabulary",
     "input_layer_partitioner",
-    "config",
+    "partitioner",
     "warm_start_from",
     "loss_reduction",
     "batch_norm",
-)
-_CANNED = {
-    "tensorflow.estimator.DNNClassifier": (
-        "hidden_units", "feature_columns", "model_dir", "n_classes", "weight_column", "label_vocabulary", *_DNN
-    ),
-    "tensorflow.estimator.DNNRegressor": ("hidden_units", "feature_columns", "model_dir", "label_dimension", "weight_column", *_DNN),
+}
+"""Parameters of canned Estimators that the printed classes do not have."""
+_DEFAULTS = {
+    "DNN": {"optimizer": ("Adagrad", "0.05")},
+    "Linear": {"optimizer": ("Ftrl", "0.2")},
+    "DNNLinearCombined": {"dnn_optimizer": ("Adagrad", "0.001"), "linear_optimizer": ("Ftrl", "")},
+}
+"""Optimizers of each network by default, with the learning rate that one has which is given by name; empty if it depends on the columns."""
+_SESSION = {
+    "allow_soft_placement", "log_device_placement", "intra_op_parallelism_threads", "inter_op_parallelism_threads", "gpu_options.allow_growth",
+    "gpu_options.per_process_gpu_memory_fraction", "device_count",
 }  # fmt: skip
-"""Canned Estimators with their parameters, in their order."""
-_SESSION = {"allow_soft_placement", "log_device_placement", "intra_op_parallelism_threads", "inter_op_parallelism_threads"}
 """Fields of ConfigProto that have a fixer."""
 _RUN_CONFIG = (
     "model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
@@ -59,26 +103,47 @@ _LEFT_OUT = {
     "name": "evaluations have no folder of their own",
     "start_delay_secs": "it evaluates once, after the training",
     "throttle_secs": "it evaluates once, after the training",
+    "exports_to_keep": "it exports once, after the training",
+    "gpu_options.per_process_gpu_memory_fraction": "TensorFlow 2 takes bytes: tf.config.set_logical_device_configuration",
+    "strip_default_attrs": "TensorFlow 2 writes them as it needs them",
 }
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
-_EMPTY = ("None", "[]", "()")
+_EMPTY = ("None", "False", "[]", "()")
+
+
+CONVERTED = frozenset(
+    ("tensorflow.estimator.Estimator", "tensorflow.estimator.RunConfig", "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
+     "tensorflow.estimator.inputs.pandas_input_fn", *_SPECS, *_SERVING, *_READERS, *CANNED)
+)  # fmt: skip
+"""Functions whose calls are converted, or marked with a reason of their own."""
 
 
 def support() -> dict[str, str]:
     """Returns the source of each function that new scripts may contain, by its name, in the order of the file."""
     parts = re.split(r"\n\n\n(?=def |class )", _SUPPORT.read_text().strip())
-    return {part.partition(" ")[2].partition("(")[0]: part for part in parts}
+    return {re.findall(r"\w+", part)[1]: part for part in parts}
 
 
-def needed_functions(used: Iterable[str]) -> list[str]:
-    """Returns the sources of functions, and of those that they call."""
+def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -> list[str]:
+    """Returns the sources of functions, and of those that they call.
+
+    Args:
+        used: Names of functions.
+        spelled: Function that returns the name in the new script.
+    """
     sources = support()
     pending, found = set(used), set()
     while pending:
         name = pending.pop()
         found.add(name)
-        pending |= {other for other in sources if re.search(rf"\b{other}\(", sources[name].partition("\n")[2])} - found
-    return [text for name, text in sources.items() if name in found]
+        header, _, body = sources[name].partition("\n")
+        bases = re.findall(r"\w+", header) if header.startswith("class ") else []
+        pending |= {other for other in sources if other in bases or re.search(rf"\b{other}\(", body)} - found
+    renamed = {name: spelled(name) for name in found if spelled(name) != name}
+    texts = [text for name, text in sources.items() if name in found]
+    for name, new in renamed.items():
+        texts = [re.sub(rf"(?<![\w.]){name}(?=[(),:])", new, text) for text in texts]
+    return texts
 
 
 class EstimatorCalls:
@@ -86,10 +151,11 @@ class EstimatorCalls:
 
     Args:
         script: The script.
-        classes: Name of each converted model function, and of its class.
+        classes: Class of each converted model function, by the function's name; in other modules by its dotted name.
 
     Attributes:
         used: Names of the functions that the new script must contain.
+        merged: Assignments to fields that are arguments of a call now.
         left_out: Calls, their arguments that the new script does not have, and the consequence.
     """
 
@@ -98,13 +164,36 @@ class EstimatorCalls:
         self._classes = classes
         assigned = _assignments(script.module)
         self._models = {name for name, value in assigned if self._is_estimator(value)}
+        self._canned_models = {name for name, value in assigned if script.called(value) in CANNED}
+        self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
         self._loggers |= {name for name, value in assigned if self.only_logs(value)}
+        canned = [
+            node for node in nodes(script.module, cst.Call) if script.called(node) in CANNED and isinstance(node, cst.Call)
+        ]
+        passed = {simple_name(argument.value) for node in canned for argument in node.args}
+        self._made_before = {value for name, value in assigned if name in passed & self._optimizers}
+        self._taken = {
+            name
+            for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget)
+            for name in _bound(node)
+        }
+        self._set_later = _set_later(script, assigned)
+        self.merged: set[cst.Assign] = set()
         self.used: set[str] = set()
         self.left_out: list[tuple[cst.Call, str, str]] = []
 
+    def _use(self, name: str) -> str:
+        """Returns the name of a function that the new script must contain."""
+        self.used.add(name)
+        return self.spelled(name)
+
+    def spelled(self, name: str) -> str:
+        """Returns the name in the new script of a function that it contains: another one if the script has that name."""
+        return f"keras_{name}" if name in self._taken else name
+
     def _is_estimator(self, value: cst.CSTNode) -> bool:
-        return self._script.called(value) in (*_ESTIMATOR, *_CANNED)
+        return self._script.called(value) in (*_ESTIMATOR, *CANNED)
 
     def only_logs(self, value: cst.CSTNode) -> bool:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
@@ -127,22 +216,25 @@ class EstimatorCalls:
         """
         name = self._script.called(old)
         if name in _ESTIMATOR:
-            return self._model(call)
-        if name in _CANNED:
+            return self._model(old, call)
+        if old in self._made_before:
+            return optimizers.optimizer(self._script, old)
+        if name in _READERS:
+            return self._mnist(call, name)
+        if name in CANNED:
             return self._canned(old, call, name.rpartition(".")[2])
         if name.startswith(_INPUTS):
             return self._input(call, name.removeprefix(_INPUTS))
-        if name in (*_SPECS, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"):
+        if name in (*_SPECS, *_SERVING, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"):
             return self._settings(name, old, call)
         if name == "tensorflow.estimator.train_and_evaluate":
-            self.used.add("train_and_evaluate")
             given = self._given(
                 call,
                 ("estimator", "train_spec", "eval_spec"),
                 {"estimator", "train_spec", "eval_spec"},
                 "tf.estimator.train_and_evaluate",
             )
-            return f"train_and_evaluate({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
+            return f"{self._use('train_and_evaluate')}({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
         if isinstance(call.func, cst.Attribute) and simple_name(call.func.value) in self._models:
             return self._method(old, call, simple_name(call.func.value), call.func.attr.value)
         return None
@@ -154,19 +246,41 @@ class EstimatorCalls:
             given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
             if name.endswith("EvalSpec") and "steps" not in (arguments(call, parameters) or {}):
                 given["steps"] = cst.Integer("100")  # EvalSpec's default
-            self._leave_out(old, given, {"input_fn", "max_steps", "steps"})
-            return f"dict({_written(given, {'input_fn', 'max_steps', 'steps'})})"
+            written = kept - _LEFT_OUT.keys() | ({"name"} if name.endswith("Exporter") else set())
+            self._leave_out(old, given, written)
+            return f"dict({_written(given, written)})"
+        if name in _SERVING:
+            function, parameters = _SERVING[name]
+            given = self._given(call, parameters, set(parameters), name.replace("tensorflow", "tf", 1))
+            return f"{self._use(function)}({_written(given, set(parameters))})"
         if name == "tensorflow.ConfigProto":
-            given = self._given(call, (), _SESSION, "tf.ConfigProto") if call.args else {}
-            if not given:
-                raise UnconvertibleError(
-                    call, "tf.ConfigProto", "its fields are set later; estimator-bridge convert config prints what they become"
-                )
-            self.used.add("configure")
-            return f"configure({_written(given, _SESSION)})"
+            given = self._session(old, call)
+            self._leave_out(old, given, _SESSION - {"gpu_options.per_process_gpu_memory_fraction"})
+            fields = {field.rpartition(".")[2]: value for field, value in given.items()}
+            return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
         given = self._given(call, _RUN_CONFIG, set(_RUN_CONFIG), "tf.estimator.RunConfig")
         self._leave_out(old, given, _KEPT_CONFIG)
         return f"dict({_written(given, _KEPT_CONFIG)})"
+
+    def _session(self, old: cst.Call, call: cst.Call) -> Arguments:
+        """Returns the fields of a ConfigProto, among them those that are set later."""
+        given = self._given(call, (), {*_SESSION, "gpu_options"}, "tf.ConfigProto")
+        options = given.pop("gpu_options", None)
+        if options is not None:
+            fields = (
+                arguments(options, ())
+                if self._script.called(options) == "tensorflow.GPUOptions" and isinstance(options, cst.Call)
+                else None
+            )
+            given |= {f"gpu_options.{field}": value for field, value in (fields or {"?": options}).items()}
+        given |= {field: node.value for field, node in self._set_later.get(old, {}).items()}
+        unknown = sorted(given.keys() - _SESSION)
+        devices = given.get("device_count")
+        if unknown or (devices is not None and code(devices).replace("'", '"').replace(" ", "") != '{"GPU":0}'):
+            message = "there is no fixer for this field; estimator-bridge convert config prints what it becomes"
+            raise UnconvertibleError(call, f"tf.ConfigProto({unknown[0] if unknown else 'device_count'}=...)", message)
+        self.merged.update(self._set_later.get(old, {}).values())
+        return given
 
     def _given(self, call: cst.Call, parameters: tuple[str, ...], kept: set[str], name: str) -> Arguments:
         """Returns the arguments of a call that have a value; raises for those that no fixer knows."""
@@ -182,49 +296,57 @@ class EstimatorCalls:
             raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
         return given
 
-    def _model(self, call: cst.Call) -> str:
+    def _model(self, old: cst.Call, call: cst.Call) -> str:
         parameters = ("model_fn", "model_dir", "config", "params", "warm_start_from")
         given = self._given(call, parameters, set(parameters[:4]), "tf.estimator.Estimator")
-        function = simple_name(given.get("model_fn"))
-        if function not in self._classes:
-            raise UnconvertibleError(
-                call,
-                "tf.estimator.Estimator",
-                "its model function is not converted; convert that first, then make its class here",
-            )
-        return f"{self._classes[function]}({_written(given, {'params', 'model_dir', 'config'})})"
+        function = (arguments(old, parameters) or {}).get("model_fn")
+        name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
+        if name not in self._classes or function is None:
+            message = "its model function is not converted; convert that first, then make its class here"
+            raise UnconvertibleError(call, "tf.estimator.Estimator", message)
+        written, short = self._classes[name], name.rpartition(".")[2]
+        if isinstance(function, cst.Attribute):
+            written = code(function.with_changes(attr=cst.Name(written)))
+        elif simple_name(function) != short:  # it is imported under a name of its own
+            written = code(function)
+        return f"{written}({_written(given, {'params', 'model_dir', 'config'})})"
+
+    def _mnist(self, call: cst.Call, name: str) -> str:
+        given = self._given(call, _READERS[name], {*_MNIST, "seed", "source_url", "name"}, name.replace("tensorflow", "tf", 1))
+        if code(given.pop("name", cst.SimpleString('"mnist"'))).strip("'\"") != "mnist":
+            raise UnconvertibleError(call, "tf.contrib.learn.datasets.load_dataset", "only mnist is converted; read the files")
+        return f"{self._use('read_data_sets')}({_written(given, set(_MNIST))})"
 
     def _canned(self, old: cst.Call, call: cst.Call, name: str) -> str:
-        parameters = _CANNED[f"tensorflow.estimator.{name}"]
-        kept = {
-            "hidden_units",
-            "feature_columns",
-            "model_dir",
-            parameters[3],
-            "optimizer",
-            "activation_fn",
-            "dropout",
-            "config",
-        }
-        given = self._given(call, parameters, kept, f"tf.estimator.{name}")
-        written = [_written(given, kept - {"optimizer"})]
-        asked = (arguments(old, parameters) or {}).get("optimizer")
-        if asked is not None and code(asked) not in ("'Adagrad'", '"Adagrad"'):
-            if not isinstance(asked, cst.Call) or not optimizers.is_optimizer(self._script.called(asked)):
-                raise UnconvertibleError(
-                    call, f"tf.estimator.{name}(optimizer=...)", "it is not one call of tf.train; write it so"
-                )
-            written.append(f"optimizer={optimizers.optimizer(self._script, asked)}")
-        self.used.add(name)
-        return f"{name}({', '.join(written)})"
+        parameters = CANNED[f"tensorflow.estimator.{name}"]
+        given = self._given(call, parameters, set(parameters) - _WITHOUT_FIXER, f"tf.estimator.{name}")
+        defaults = _DEFAULTS[re.sub("Classifier$|Regressor$", "", name)]
+        written = [_written(given, given.keys() - defaults.keys())]
+        asked = arguments(old, parameters) or {}
+        for parameter, (default, rate) in defaults.items():
+            named = code(asked[parameter]).strip("'\"") if parameter in given else default
+            text = default if named == default else self._optimizer(asked[parameter], rate)
+            if text == "":
+                what = f"tf.estimator.{name}({parameter}=...)"
+                raise UnconvertibleError(call, what, "it is not one call of tf.train, or a name of one; write it so")
+            if text != default:
+                written.append(f"{parameter}={text}")
+        return f"{self._use(name)}({', '.join(written)})"
+
+    def _optimizer(self, asked: cst.BaseExpression, rate: str) -> str:
+        """Returns the optimizer of a canned Estimator; empty if there is none of Keras for it."""
+        if isinstance(asked, cst.SimpleString):
+            return optimizers.by_name(str(asked.evaluated_value), rate)
+        if isinstance(asked, cst.Call) and optimizers.is_optimizer(self._script.called(asked)):
+            return optimizers.optimizer(self._script, asked)
+        return code(asked) if simple_name(asked) in self._optimizers else ""
 
     def _input(self, call: cst.Call, function: str) -> str:
         if function not in ("numpy_input_fn", "pandas_input_fn"):
             raise UnconvertibleError(
                 call, f"tf.estimator.inputs.{function}", "there is no fixer for it; make a tf.data.Dataset"
             )
-        self.used.add(function)
-        return f"{function}({', '.join(_argument(argument) for argument in call.args)})"
+        return f"{self._use(function)}({', '.join(_argument(argument) for argument in call.args)})"
 
     def _method(self, old: cst.Call, call: cst.Call, model: str, method: str) -> str:
         if method not in _METHODS:
@@ -232,9 +354,13 @@ class EstimatorCalls:
                 call, f"{model}.{method}", "a model of Keras has no such method; see the how-to guide on finishing by hand"
             )
         given = self._given(call, _METHODS[method], _KEPT[method], f"Estimator.{method}")
-        self.used.add(method)
-        self._leave_out(old, given, set(given) - {"name"})
-        return f"{method}({model}, {_written(given, set(given) - {'name'})})"
+        function = "export_saved_model" if method == "export_savedmodel" else method
+        written = set(given) - {"name", "strip_default_attrs"}
+        self._leave_out(old, given, written)
+        if function == "export_saved_model" and model in self._canned_models:
+            message = "serving_default answers as predict did; there are no signatures for classification and regression"
+            self.left_out.append((old, f"{model}.{method}", message))
+        return f"{self._use(function)}({model}, {_written(given, written)})"
 
     def _leave_out(self, old: cst.Call, given: Arguments, kept: set[str]) -> None:
         for name in given.keys() - kept:
@@ -249,6 +375,25 @@ def _written(given: Arguments, names: set[str]) -> str:
 def _argument(argument: cst.Arg) -> str:
     name = f"{argument.keyword.value}=" if argument.keyword is not None else argument.star
     return name + code(argument.value)
+
+
+def _set_later(
+    script: Script, assigned: list[tuple[str, cst.BaseExpression]]
+) -> dict[cst.BaseExpression, dict[str, cst.Assign]]:
+    """Returns the assignments to fields of a ConfigProto for each call that makes one."""
+    configs = {name: value for name, value in assigned if script.called(value) == "tensorflow.ConfigProto"}
+    found: dict[cst.BaseExpression, dict[str, cst.Assign]] = {}
+    for node in nodes(script.module, cst.Assign):
+        assert isinstance(node, cst.Assign)
+        name, _, field = code(node.targets[0].target).partition(".")
+        if field and name in configs and len(node.targets) == 1:
+            found.setdefault(configs[name], {})[field] = node
+    return found
+
+
+def _bound(node: cst.CSTNode) -> Iterator[str]:
+    """Yields the name that a definition, a parameter or an assignment binds."""
+    yield from filter(None, (simple_name(getattr(node, part, None)) for part in ("name", "target")))
 
 
 def _assignments(module: cst.Module) -> list[tuple[str, cst.BaseExpression]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 _MAKER = "tensorflow.data.make_one_shot_iterator"
 
@@ -32,7 +32,7 @@ def returned_dataset(script: Script, function: cst.FunctionDef) -> tuple[cst.Bas
     ):
         return None
     used: set[Statement] = set()
-    value: cst.BaseExpression = last.body[-1].value
+    value = _without_none(last.body[-1].value)
     taken = _statement_that_binds(code(value), body)
     if taken is not None:
         used.add(taken)
@@ -50,6 +50,12 @@ def returned_dataset(script: Script, function: cst.FunctionDef) -> tuple[cst.Bas
     bound = {name for statement in used for name in reads_and_writes(statement)[1]}
     others = [statement for statement in body[:-1] if statement not in used]
     return None if any(bound & (reads | writes) for reads, writes in map(reads_and_writes, others)) else (dataset, used)
+
+
+def _without_none(value: cst.BaseExpression) -> cst.BaseExpression:
+    """Returns the features where the labels of a result are None."""
+    pair = [one.value for one in value.elements] if isinstance(value, cst.Tuple) else []
+    return pair[0] if len(pair) == 2 and simple_name(pair[1]) == "None" else value
 
 
 def makes_iterator(function: cst.FunctionDef) -> bool:

@@ -56,3 +56,46 @@ class UnconvertibleError(Exception):
         self.node = node
         self.name = name
         self.message = message
+
+
+class Marking(cst.CSTTransformer):
+    """A transformer that puts comments above the statements that contain what stays.
+
+    Attributes:
+        changed: The new statement for each old one that was left.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks: list[list[str]] = []
+        self.changed: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def mark(self, comment: str) -> None:
+        """Puts a comment above the innermost statement that is being visited."""
+        subject = comment.partition(" stays: ")[0]
+        if self._marks and not any(one.startswith(f"{subject} stays: ") for one in self._marks[-1]):
+            self._marks[-1].append(comment)
+
+    def keep(self, comment: str) -> None:
+        """Puts a comment of the script above the innermost statement that is being visited."""
+        if self._marks:
+            self._marks[-1].append(comment)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Begins a statement."""
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            self._marks.append([])
+        return super().on_visit(node)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        """Ends a statement: puts its comments above it."""
+        left = super().on_leave(original_node, updated_node)
+        if isinstance(original_node, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            marks = self._marks.pop()
+            if marks and isinstance(left, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                there = [line.comment.value for line in left.leading_lines if line.comment]
+                lines = [cst.EmptyLine(comment=cst.Comment(mark)) for mark in marks if mark not in there]
+                left = left.with_changes(leading_lines=[*left.leading_lines, *lines])
+            if isinstance(left, cst.CSTNode):
+                self.changed[original_node] = left
+        return left  # type: ignore[return-value]

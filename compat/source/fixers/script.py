@@ -11,6 +11,7 @@ from estimator_bridge.compat.source.surface import canonical
 
 LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
 """Hooks that show values and change nothing."""
+SPEC = "tensorflow.estimator.EstimatorSpec"
 Arguments = dict[str, cst.BaseExpression]
 
 
@@ -31,6 +32,10 @@ class Script:
         wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = wrapper.module
         self._names = wrapper.resolve(QualifiedNameProvider)
+        self._has_star = any(
+            isinstance(one, cst.ImportFrom) and isinstance(one.names, cst.ImportStar)
+            for one in nodes(self.module, cst.ImportFrom)
+        )
         self._positions = wrapper.resolve(PositionProvider)
 
     def name(self, node: cst.CSTNode) -> str:
@@ -42,6 +47,8 @@ class Script:
             return ""
         found = self._names.get(node, ())
         names = found() if callable(found) else found
+        if not names and self._has_star and root.value == "tf":  # of one of the script's own modules
+            return "tensorflow" + code(node).removeprefix("tf")
         imported = {canonical(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
         return imported.pop() if len(imported) == 1 else ""
 
@@ -80,6 +87,11 @@ def arguments(call: cst.Call, parameters: Sequence[str]) -> Arguments | None:
             return None
         found[argument.keyword.value if argument.keyword else parameters[place]] = argument.value
     return found
+
+
+def makes(script: Script, node: cst.CSTNode, name: str) -> bool:
+    """Returns True for a function or class that calls an imported name, e.g. ``tensorflow.estimator.EstimatorSpec``."""
+    return any(script.called(one) == name for one in nodes(node, cst.Call))
 
 
 def code(node: cst.CSTNode) -> str:

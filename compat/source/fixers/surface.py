@@ -14,11 +14,28 @@ _KEPT = Path(__file__).with_name("kept_names.txt")
 _ALWAYS_KEPT = ("data.", "newaxis", "compat", "__version__", "distribute.", "TensorShape", "config.", "random.", "function")
 """Names whose object is another one in TensorFlow 2, and of which scripts use what both have."""
 _STAY = ("contrib.", "estimator.")
+_CSV = ("column_names", "column_defaults", "label_name", "select_columns", "field_delim", "use_quote_delim", "na_value", "header", "num_epochs",
+        "shuffle", "shuffle_buffer_size", "shuffle_seed", "prefetch_buffer_size", "num_parallel_reads", "sloppy", "num_rows_for_inference")  # fmt: skip
+_MAP_AND_BATCH = ("num_parallel_batches", "drop_remainder", "num_parallel_calls")
+_INTERLEAVE = ("block_length", "sloppy", "buffer_output_elements", "prefetch_input_elements")
 _SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "abs": ("abs", 1, ("x", "name")),
     "argmax": ("argmax", 2, ("input", "axis", "output_type", "name")),
     "argmin": ("argmin", 2, ("input", "axis", "output_type", "name")),
     "boolean_mask": ("boolean_mask", 2, ("tensor", "name")),
+    "contrib.data.Counter": ("data.experimental.Counter", 2, ("start", "step", "dtype")),
+    "contrib.data.make_csv_dataset": ("data.experimental.make_csv_dataset", 2, ("file_pattern", "batch_size", *_CSV)),
+    "contrib.data.map_and_batch": ("data.experimental.map_and_batch", 2, ("map_func", "batch_size", *_MAP_AND_BATCH)),
+    "contrib.data.parallel_interleave": (
+        "data.experimental.parallel_interleave",
+        2,
+        ("map_func", "cycle_length", *_INTERLEAVE),
+    ),
+    "contrib.data.shuffle_and_repeat": ("data.experimental.shuffle_and_repeat", 3, ("buffer_size", "count", "seed")),
+    "contrib.layers.l1_regularizer": ("keras.regularizers.L1", 1, ()),
+    "contrib.layers.l2_regularizer": ("keras.regularizers.L2", 1, ()),
+    "contrib.layers.xavier_initializer": ("compat.v1.glorot_uniform_initializer", 0, ("seed", "dtype")),
+    "contrib.layers.xavier_initializer_conv2d": ("compat.v1.glorot_uniform_initializer", 0, ("seed", "dtype")),
     "ceil": ("math.ceil", 1, ("x", "name")),
     "expand_dims": ("expand_dims", 2, ("input", "axis", "name")),
     "gather": ("gather", 2, ("params", "name")),
@@ -77,6 +94,21 @@ def numpy_spelled(name: str) -> str | None:
     return target.removeprefix("builtins.") if target.startswith(("builtins.", "numpy.")) else ""
 
 
+def is_respelled(name: str, call: cst.Call | None) -> bool:
+    """Returns True for a call that TensorFlow 2 has under another name, with all its arguments.
+
+    Args:
+        name: Name of the function, e.g. ``tensorflow.abs``.
+        call: The call; None if the function is not called.
+    """
+    row = _SAME_CALLS.get(name.removeprefix("tensorflow."))
+    if row is None or call is None:
+        return False
+    positional = [argument for argument in call.args if argument.keyword is None]
+    keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    return len(positional) <= row[1] and not any(argument.star for argument in call.args) and keywords <= {*row[2]}
+
+
 def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str | None:
     """Returns the spelling of a name of TensorFlow 1 in the new script.
 
@@ -92,14 +124,9 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
     if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
         return None
     below = name.removeprefix("tensorflow.")
+    if is_respelled(name, call):
+        return _SAME_CALLS[below][0]
     if below.startswith(_STAY):
         return None
-    row = _SAME_CALLS.get(below)
-    if row is not None and call is not None:
-        positional = [argument for argument in call.args if argument.keyword is None]
-        keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
-        plain = len(positional) <= row[1] and not any(argument.star for argument in call.args)
-        if plain and keywords <= {*row[2]}:
-            return row[0]
     kept = {below, below.rpartition(".")[0]} & kept_names()
     return below if kept or below.startswith(_ALWAYS_KEPT) else f"compat.v1.{below}"

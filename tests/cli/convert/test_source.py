@@ -37,7 +37,7 @@ def test_the_new_script_goes_to_stdout_and_the_report_to_stderr(run: Run) -> Non
 def test_what_needs_a_human_makes_it_1(run: Run) -> None:
     code, out, err = run("--check", FOR_HUMANS)
     assert (code, out) == (1, "")
-    assert "human: tf.train.RMSPropOptimizer: no Keras counterpart" in err
+    assert "human: tf.train.ProximalGradientDescentOptimizer: no Keras counterpart" in err
 
 
 def test_a_file_is_written_whole_and_never_replaced_unasked(run: Run, tmp_path: Path) -> None:
@@ -68,8 +68,10 @@ def test_a_diff_names_both_scripts(run: Run) -> None:
 def test_json_has_the_source_and_every_change(run: Run) -> None:
     report = json.loads(run("--format", "json", FOR_HUMANS)[1])
     assert report["complete"] is False
-    assert {"line": 37, "name": "tf.train.RMSPropOptimizer", "outcome": "human"}.items() <= report["changes"][3].items()
-    assert "# estimator-bridge: tf.train.RMSPropOptimizer stays: " in report["source"]
+    assert {"line": 30, "name": "tf.train.ProximalGradientDescentOptimizer", "outcome": "human"}.items() <= report["changes"][
+        3
+    ].items()
+    assert "# estimator-bridge: tf.train.ProximalGradientDescentOptimizer stays: " in report["source"]
 
 
 BAD = {
@@ -94,20 +96,22 @@ def test_bad_input_ends_with_one_message(run: Run, tmp_path: Path, name: str) ->
     assert not (tmp_path / "new.py").exists()
 
 
-TWO_FILES = WHOLE.parent / "two_files"
+THREE_FILES = WHOLE.parent / "three_files"
 
 
 def test_a_module_of_the_scripts_own_has_to_be_converted_with_it(run: Run) -> None:
-    code, _, err = run("--check", TWO_FILES / "train.py")
+    code, _, err = run("--check", THREE_FILES / "train.py")
     assert code == 1
-    assert f"human: {TWO_FILES / 'rows.py'}: the script imports it" in err
+    assert f"human: {THREE_FILES / 'rows.py'}: the script imports it" in err
 
 
 def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "keras"
-    assert run("--out", folder, TWO_FILES / "train.py")[0] == 0
-    assert sorted(path.name for path in folder.iterdir()) == ["rows.py", "train.py"]
+    assert run("--out", folder, THREE_FILES / "train.py")[0] == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["network.py", "rows.py", "train.py"]
+    assert "from network import Model\n" in (folder / "train.py").read_text()
+    assert "estimator = Model()\n" in (folder / "train.py").read_text()
     assert "return (rows\n        .batch(4))\n" in (folder / "rows.py").read_text()
     before = {path: path.read_text() for path in folder.iterdir()}
-    assert run("--out", folder, TWO_FILES / "train.py")[0] == 2
+    assert run("--out", folder, THREE_FILES / "train.py")[0] == 2
     assert before == {path: path.read_text() for path in folder.iterdir()}

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 
+# mark: tf.layers.dense
 def dense_loss(features, labels):
     logits = tf.layers.dense(features["x"], 1, name="logits")
     return logits, tf.losses.mean_squared_error(labels, logits)
@@ -23,18 +24,10 @@ def without_updates(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.train.MomentumOptimizer
-def momentum_with_a_schedule(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    rate = tf.train.exponential_decay(0.1, tf.train.get_global_step(), 10, 0.9)
-    train_op = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: tf.train.RMSPropOptimizer
+# mark: tf.train.ProximalGradientDescentOptimizer
 def another_optimizer(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    train_op = tf.train.RMSPropOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    train_op = tf.train.ProximalGradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -89,9 +82,9 @@ def a_loss_that_knows_the_step(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.contrib.layers.fully_connected
+# mark: tf.contrib.layers.layer_norm
 def a_layer_of_contrib(features, labels, mode):
-    loss = tf.reduce_mean(tf.contrib.layers.fully_connected(features["x"], 1) - labels)
+    loss = tf.reduce_mean(tf.contrib.layers.layer_norm(features["x"]) - labels)
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -117,6 +110,42 @@ def a_layer_as_large_as_the_batch(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: tf.Variable
+def a_variable_in_each_step(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) * tf.Variable(1.0) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: BatchNormalization
+def averages_of_keras(features, labels, mode):
+    net = tf.keras.layers.BatchNormalization()(features["x"], training=mode == tf.estimator.ModeKeys.TRAIN)
+    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.keras.layers.Dropout(0.5)
+def dropout_of_keras_that_drops_nothing(features, labels, mode):
+    net = tf.keras.layers.Dropout(0.5)(features["x"])
+    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def answers_twice(values, mode):
+    return values if mode == tf.estimator.ModeKeys.PREDICT else values * 2.0
+
+
+# mark: mode
+def another_network_in_prediction(features, labels, mode):
+    net = answers_twice(features["x"], mode)
+    logits = tf.layers.dense(net, 1)
+    loss = tf.reduce_mean(logits - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: input_fn
 def input_fn():
     rows = tf.data.Dataset.from_tensors(({"x": [[1.0, 2.0]]}, [[1.0]]))
@@ -126,9 +155,12 @@ def input_fn():
 
 
 ESTIMATORS = [
+    tf.estimator.Estimator(a_variable_in_each_step),
+    tf.estimator.Estimator(averages_of_keras),
+    tf.estimator.Estimator(dropout_of_keras_that_drops_nothing),
+    tf.estimator.Estimator(another_network_in_prediction),
     tf.estimator.Estimator(by_own_function),
     tf.estimator.Estimator(without_updates),
-    tf.estimator.Estimator(momentum_with_a_schedule),
     tf.estimator.Estimator(another_optimizer),
     tf.estimator.Estimator(some_variables_alone),
     tf.estimator.Estimator(clipped_gradients),

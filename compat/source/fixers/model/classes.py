@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import libcst as cst
@@ -10,7 +11,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Mode, Statement, is_text, needed_for, reads_and_writes, tainted_by
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, item_name, layer_function
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed
+from estimator_bridge.compat.source.fixers.script import SPEC, Script, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
 class NAME(tf_keras.Model):
@@ -23,6 +24,7 @@ class NAME(tf_keras.Model):
         self.model_dir = model_dir or self.config.get("model_dir")
         self.mean_loss = tf_keras.metrics.Mean(name="loss")
         self.eval_metrics = METRICS
+        SIGNATURES
         PREPARED
         LAYERS
         self.compile(optimizer=OPTIMIZER)
@@ -45,7 +47,12 @@ class NAME(tf_keras.Model):
         return {metric.name: metric.result() for metric in self.metrics}
 """
 _SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
-_VARIABLES = ("tensorflow.get_variable",)
+_VARIABLES = (
+    "tensorflow.get_variable",
+    "tensorflow.nn.rnn_cell.",
+    "tensorflow.nn.dynamic_rnn",
+    "tensorflow.nn.bidirectional_dynamic_rnn",
+)
 _AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseComp)
 _PREDICT = """
     def predict_step(self, data):
@@ -108,7 +115,8 @@ class _Writer:
             "DOCSTRING": [self._docstring()],
             "PREPARED": [*self._params(prepared, *made, parsed(parts.optimizer)), *self._changed(prepared)],
             "LAYERS": made,
-            "PARAMS": self._params(network),
+            "SIGNATURES": [_line(f"self.signature_names = {list(parts.signatures)}")] if parts.signatures is not None else [],
+            "PARAMS": [*self._params(network), *self._mode(network)],
             "NETWORK": network,
             "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
             "LOSS": self._changed(parts.loss),
@@ -125,7 +133,26 @@ class _Writer:
         written = cst.parse_module(text.strip("\n") + "\n", cst.PartialParserConfig(default_indent="    ")).body[0]
         filled = written.visit(_Blocks(blocks))
         assert isinstance(filled, cst.ClassDef)
+        self._check_names(filled)
         return filled
+
+    def _check_names(self, written: cst.ClassDef) -> None:
+        """Raises if a method reads a name of the model function that has no value in it."""
+        parts = self._parts
+        every = (*parts.node.body.body, *parts.network, *parts.loss, *parts.measured, *parts.predicted, *parts.prepared)
+        bound = {name for statement in every for name in reads_and_writes(statement)[1]}
+        bound |= {parameter.name.value for parameter in self._parts.node.params.params}
+        for method in nodes(written, cst.FunctionDef):
+            assert isinstance(method, cst.FunctionDef)
+            given = {parameter.name.value for parameter in method.params.params}
+            read, assigned = reads_and_writes(method.body)
+            missing = (read & bound) - assigned - given
+            if missing:
+                name = min(missing)
+                message = (
+                    f"{method.name.value} would read it, where it has no value; compute it there, or give it to the network"
+                )
+                raise UnconvertibleError(self._parts.node, name, message)
 
     def _docstring(self) -> Statement:
         first = self._parts.node.body.body[0]
@@ -147,6 +174,27 @@ class _Writer:
     def _params(self, statements: Iterable[Statement], *values: cst.CSTNode) -> list[Statement]:
         name = self._parts.params
         return [_line(f"{name} = self.params")] if name and name in _read([*statements, *values]) else []
+
+    def _mode(self, network: Sequence[Statement]) -> list[Statement]:
+        """Returns the assignment of the mode, if the network gives it to functions that do not tell evaluation from prediction."""
+        inside = {
+            node for one in self._script.module.body if makes(self._script, one, SPEC) for node in nodes(one, cst.Attribute)
+        }
+        others = {self._script.name(node) for node in nodes(self._script.module, cst.Attribute) if node not in inside}
+        known = {"tensorflow.estimator.ModeKeys.EVAL", "tensorflow.estimator.ModeKeys.PREDICT"}.isdisjoint(others)
+        return (
+            [_line('mode = "train" if training else "eval"')]
+            if known and "mode" in _read(network) and self._given_to_own(network)
+            else []
+        )
+
+    def _given_to_own(self, network: Sequence[Statement]) -> bool:
+        """Returns True if only functions of the script take the mode."""
+        own = {one.name.value for one in self._script.module.body if isinstance(one, cst.FunctionDef)}
+        calls = [node for one in network for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
+        return all(
+            simple_name(call.func) in own for call in calls if any(simple_name(one.value) == "mode" for one in call.args)
+        )
 
     def _inputs(self, statements: Sequence[Statement], values: Sequence[cst.CSTNode], own: str = "") -> list[Statement]:
         """Returns the assignments that give a method the names that it reads."""
@@ -171,8 +219,10 @@ class _InMethod(cst.CSTTransformer):
     def __init__(self, script: Script, parts: ModelFunction, lifting: Lifting | None) -> None:
         super().__init__()
         self._script = script
+        self._parts = parts
         self._tests = parts.tests
         self._lifting = lifting
+        self._made: dict[cst.CSTNode, cst.BaseExpression] = {}
         self._around: list[cst.CSTNode] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -200,6 +250,15 @@ class _InMethod(cst.CSTTransformer):
             )
         scope = "".join(self._scope(node) for node in self._around if isinstance(node, cst.With))
         return self._lifting.call(old, new, loops[0] if loops and isinstance(loops[0], cst.For) else None, scope)
+
+    def _keras_object(self, made: cst.Call) -> str:
+        """Returns the attribute that holds an object of Keras, which a model makes once."""
+        if self._lifting is None or any(not isinstance(node, cst.With) for node in self._around):
+            name = code(made.func)
+            raise UnconvertibleError(
+                made, name, "it is made in a function or a loop, or behind the labels; make it in __init__"
+            )
+        return f"self.{self._lifting.made_once(made)}"
 
     def _scope(self, node: cst.With) -> str:
         for item in node.items:
@@ -229,6 +288,10 @@ class _InMethod(cst.CSTTransformer):
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
         if isinstance(node, cst.Call) and self._script.called(node) in OF_WHOLE_MODEL:
             return parsed(OF_WHOLE_MODEL[self._script.called(node)])
+        if isinstance(node, cst.Call) and self._parts.makes_keras(node):
+            if node not in self._made:
+                self._made[node] = parsed(self._keras_object(node))
+            return self._made[node]
         if not isinstance(node, cst.Comparison | cst.BooleanOperation | cst.UnaryOperation):
             return None
         values = [self._tests.value(node, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
@@ -270,6 +333,16 @@ def _read(values: Iterable[cst.CSTNode]) -> set[str]:
     return {name for value in values for name in reads_and_writes(value)[0]}
 
 
-def comments(node: cst.CSTNode) -> list[str]:
-    """Returns the comments in a node, in the order of the source."""
+def lost_comments(old: Iterable[cst.CSTNode], new: cst.CSTNode) -> list[str]:
+    """Returns the comments in some nodes that are not in another one, in the order of the source."""
+    kept = Counter(_comments(new))
+    lost = []
+    for comment in (comment for node in old for comment in _comments(node)):
+        kept[comment] -= 1
+        if kept[comment] < 0:
+            lost.append(comment)
+    return lost
+
+
+def _comments(node: cst.CSTNode) -> list[str]:
     return [comment.value for comment in nodes(node, cst.Comment) if isinstance(comment, cst.Comment)]

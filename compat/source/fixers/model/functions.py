@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -23,8 +24,9 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
-from estimator_bridge.compat.source.fixers.model.layers import layer_function
-from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
+from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
@@ -37,6 +39,7 @@ OF_WHOLE_MODEL = {
 _REFUSED = {
     "tensorflow.train.get_global_step": "the network or its loss depends on the step; count steps in the model",
     "tensorflow.train.get_or_create_global_step": "the network or its loss depends on the step; count steps in the model",
+    "tensorflow.Variable": "each step would make it anew; make it in __init__ of the model",
     "tensorflow.get_collection": "collections are not filled outside of a graph; keep the tensors in variables",
     "tensorflow.add_to_collection": "collections are not filled outside of a graph; keep the tensors in variables",
     "tensorflow.losses.get_total_loss": "losses are not collected outside of a graph; add them up",
@@ -49,6 +52,18 @@ _REFUSED = {
 }
 
 
+_WITH_AVERAGES = (
+    "BatchNormalization",
+    "SyncBatchNormalization",
+    "ResNet",
+    "Inception",
+    "MobileNet",
+    "DenseNet",
+    "NASNet",
+    "Xception",
+)
+"""Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
+_STEPS = ("tensorflow.train.get_global_step", "tensorflow.train.get_or_create_global_step")
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
@@ -76,6 +91,8 @@ class ModelFunction:
         optimizer: Expression that makes the Keras optimizer.
         left_out: Statements that nothing needs: they write summaries, or give names to unused tensors.
         inlined: Functions of the script whose bodies the parts contain.
+        signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
+        makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
     """
 
     node: cst.FunctionDef
@@ -94,6 +111,8 @@ class ModelFunction:
     optimizer: str
     left_out: tuple[Statement, ...]
     inlined: tuple[str, ...]
+    signatures: tuple[str, ...] | None
+    makes_keras: Callable[[cst.Call], bool]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -139,6 +158,7 @@ class _Analysis:
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body)
+        self._check_keras()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
@@ -161,7 +181,7 @@ class _Analysis:
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
             tuple(prepared), optimizer, tuple(self._left_out(used)),
-            tuple(self._inlined),
+            tuple(self._inlined), self._signatures(), self._makes_keras,
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
@@ -201,11 +221,14 @@ class _Analysis:
         return any(self._script.name(node) in OF_WHOLE_MODEL for node in nodes(statement, cst.Attribute, cst.Name))
 
     def _check(self, statement: Statement) -> None:
+        calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
+        respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
         for node in nodes(statement, cst.Attribute, cst.Name):
             name = self._script.name(node)
             if name in _REFUSED:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            if name.startswith("tensorflow.contrib.") and name != "tensorflow.contrib.layers" and not layer_function(name):
+            known = name == "tensorflow.contrib.layers" or layer_function(name) or name in respelled
+            if name.startswith("tensorflow.contrib.") and not known:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
@@ -230,6 +253,50 @@ class _Analysis:
         if any(one.startswith(_MAKERS) for one in named):
             return True
         return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(self._own[name])[0])
+
+    def _makes_keras(self, node: cst.Call) -> bool:
+        """Returns True for a call that makes an object of Keras: of Keras itself, or of a function or class of the script."""
+        own = self._own.get(simple_name(node.func))
+        return is_keras(self._script.called(node)) or (own is not None and bool(self._keras_names(own)))
+
+    def _keras_names(self, node: cst.CSTNode) -> set[str]:
+        """Returns the names of Keras that make layers, in a node and in the functions and classes of the script that it reads."""
+        pending, seen, found = [node], {node}, set[str]()
+        while pending:
+            one = pending.pop()
+            names = (self._script.name(part) for part in nodes(one, cst.Attribute, cst.Name))
+            found.update(name.rpartition(".")[2] for name in names if is_keras(name))
+            more = [self._own[name] for name in reads_and_writes(one)[0] if name in self._own]
+            pending += [part for part in more if part not in seen]
+            seen.update(more)
+        return found
+
+    def _check_keras(self) -> None:
+        """Raises if layers of Keras would train otherwise: Keras tells them the mode, TensorFlow 1 did not."""
+        made = {
+            name: value
+            for one in self._body
+            for value in [assigned_value(one)]
+            if isinstance(value, cst.Call)
+            for name in reads_and_writes(one)[1]
+        }
+        calls = [node for one in self._body for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
+        called = [(one, one.func if isinstance(one.func, cst.Call) else made.get(simple_name(one.func))) for one in calls]
+        objects = [(one, what) for one, what in called if what is not None and self._makes_keras(what)]
+        for one, what in objects:
+            names = sorted(self._keras_names(what))
+            averages = next((name for name in names if name.startswith(_WITH_AVERAGES)), None)
+            if averages:
+                message = (
+                    "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
+                )
+                raise UnconvertibleError(one, averages, message)
+            has_training = any(argument.keyword is not None and argument.keyword.value == "training" for argument in one.args)
+            if any(re.search("Dropout|Noise", name) for name in names) and not has_training:
+                message = (
+                    "it is called without training, so TensorFlow 1 never drops anything; pass training=False if that is meant"
+                )
+                raise UnconvertibleError(one, code(one.func), message)
 
     def _belongs_here(self, name: str) -> bool:
         """Returns True for a function whose layers or whose optimizer the class has to hold."""
@@ -289,6 +356,35 @@ class _Analysis:
         )
         raise UnconvertibleError(self._function, "the model function", message)
 
+    def _signatures(self) -> tuple[str, ...] | None:
+        one, spec = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {})
+        asked = spec.get("export_outputs")
+        if one is None or asked is None:
+            return None
+        known = [code(value) for value in self._values(spec.get("predictions"), one)]
+        outputs = self._values(asked, one)[-1]
+        entries = outputs.elements if isinstance(outputs, cst.Dict) else ()
+        names = []
+        for entry in entries:
+            key, value = (entry.key, self._values(entry.value, one)[-1]) if isinstance(entry, cst.DictElement) else (None, None)
+            is_predict = self._script.called(value) == "tensorflow.estimator.export.PredictOutput"
+            given = arguments(value, ("outputs",)) if is_predict and isinstance(value, cst.Call) else None
+            if isinstance(key, cst.SimpleString) and given and code(given["outputs"]) in known:
+                names.append(str(key.evaluated_value))
+            elif self._exports():
+                message = "only PredictOutput of the predictions is converted; write the signatures by hand"
+                raise UnconvertibleError(one.spec, "EstimatorSpec(export_outputs=...)", message)
+        return tuple(dict.fromkeys([*names, "serving_default"])) if len(names) == 1 else tuple(names)
+
+    def _values(self, value: cst.BaseExpression | None, one: Branch) -> list[cst.BaseExpression]:
+        """Returns an expression, and what it was assigned if it is a name."""
+        made = assigned(value.value, one.statements) if isinstance(value, cst.Name) else None
+        return [found for found in (value, made) if found is not None]
+
+    def _exports(self) -> bool:
+        found = (node.attr.value for node in nodes(self._script.module, cst.Attribute) if isinstance(node, cst.Attribute))
+        return any(name.startswith("export_saved") or name.endswith("Exporter") for name in found)
+
     def _makes_variables(self, statement: Statement) -> bool:
         names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
         return any(name.startswith(_MAKERS) for name in names)
@@ -297,7 +393,7 @@ class _Analysis:
         statements = self._branches[Mode.TRAIN].statements
         value = spec.get("train_op")
         flat = _unwrapped(statements)
-        minimized = assigned(value.value, flat) if isinstance(value, cst.Name) else value
+        minimized = self._minimized(assigned(value.value, flat) if isinstance(value, cst.Name) else value, flat)
         if not (
             isinstance(minimized, cst.Call)
             and isinstance(minimized.func, cst.Attribute)
@@ -321,24 +417,34 @@ class _Analysis:
         made = assigned(maker.value, flat) if isinstance(maker, cst.Name) else maker
         if not isinstance(made, cst.Call) or not optimizers.is_optimizer(self._script.called(made)):
             raise UnconvertibleError(minimized, "the optimizer", "it is not made by one call of tf.train; write it so")
-        text = optimizers.optimizer(self._script, made)
         needed = needed_for(_read(made), flat)
         replaced = [self._with_schedule(statement) for statement in needed if not self._is_step(statement)]
-        scheduled = any(new is not old for new, old in zip(replaced, needed, strict=False)) or "schedules." in text
-        if scheduled and self._script.called(made).endswith("MomentumOptimizer"):
-            raise UnconvertibleError(
-                made,
-                "tf.train.MomentumOptimizer",
-                "Keras scales old momentum by the old learning rate; write its update in train_step",
-            )
+        scheduled = any(new is not old for new, old in zip(replaced, needed, strict=False))
+        text = optimizers.optimizer(self._script, made)
+        if scheduled or "schedules." in text:
+            text = optimizers.optimizer(self._script, made, scheduled=True)
         return replaced, text
+
+    def _minimized(self, value: cst.BaseExpression | None, statements: Sequence[Statement]) -> cst.BaseExpression | None:
+        """Returns what a train_op is, without the count of steps that some scripts group with it."""
+        if self._script.called(value) != "tensorflow.group" or not isinstance(value, cst.Call):
+            return value
+        parts = [assigned(one.value.value, statements) if isinstance(one.value, cst.Name) else one.value for one in value.args]
+        rest = [
+            one for one in parts if self._script.called(one) != "tensorflow.assign_add" or not self._counts(one, statements)
+        ]
+        return rest[0] if len(rest) == 1 else value
+
+    def _counts(self, call: cst.BaseExpression | None, statements: Sequence[Statement]) -> bool:
+        """Returns True for a call that adds 1 to the global step."""
+        given = arguments(call, ("ref", "value")) if isinstance(call, cst.Call) else None
+        step = (given or {}).get("ref")
+        step = assigned(step.value, statements) if isinstance(step, cst.Name) else step
+        return self._script.called(step) in _STEPS and given is not None and code(given["value"]) == "1"
 
     def _is_step(self, statement: Statement) -> bool:
         value = assigned_value(statement)
-        return value is not None and self._script.called(value) in (
-            "tensorflow.train.get_global_step",
-            "tensorflow.train.get_or_create_global_step",
-        )
+        return value is not None and self._script.called(value) in _STEPS
 
     def _with_schedule(self, statement: Statement) -> Statement:
         value = assigned_value(statement)
@@ -363,7 +469,7 @@ class _Analysis:
         for mode, one in self._branches.items():
             names = {
                 name
-                for key in ("train_op", "eval_metric_ops")
+                for key in ("train_op", "eval_metric_ops", "export_outputs")
                 if key in self._specs[mode]
                 for name in _read(self._specs[mode][key])
             }
@@ -379,7 +485,8 @@ class _Analysis:
             for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else [None]:
                 effect = small.value if isinstance(small, cst.Expr) else None
                 harmless = isinstance(small, cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom)
-                if not harmless and not self._script.called(effect).startswith(_WITHOUT_EFFECT):
+                prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
+                if not harmless and not prints and not self._script.called(effect).startswith(_WITHOUT_EFFECT):
                     raise UnconvertibleError(
                         statement, "the model function", "nothing reads what this does; move it out of the function"
                     )

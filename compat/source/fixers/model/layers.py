@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import libcst as cst
 
@@ -32,6 +33,11 @@ _NORM = (
     "moving_variance_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint", "training",
     "trainable", "name",
 )  # fmt: skip
+_CONTRIB_WEIGHTS = (
+    "activation_fn", "normalizer_fn", "normalizer_params", "weights_initializer", "weights_regularizer", "biases_initializer",
+    "biases_regularizer", "reuse", "variables_collections", "outputs_collections", "trainable", "scope",
+)  # fmt: skip
+_CONTRIB_CONV = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", "rate", *_CONTRIB_WEIGHTS)
 LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.average_pooling1d": ("AveragePooling1D", _POOL),
     "layers.average_pooling2d": ("AveragePooling2D", _POOL),
@@ -41,13 +47,33 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.conv3d": ("Conv3D", _CONV),
     "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
     "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
+    "contrib.layers.avg_pool2d": ("AveragePooling2D", ("inputs", "kernel_size", "stride", "padding")),
+    "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
+    "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.flatten": ("Flatten", ("inputs",)),
+    "contrib.layers.fully_connected": ("Dense", ("inputs", "num_outputs", *_CONTRIB_WEIGHTS)),
+    "contrib.layers.max_pool2d": ("MaxPooling2D", ("inputs", "kernel_size", "stride", "padding")),
     "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
     "layers.max_pooling1d": ("MaxPooling1D", _POOL),
     "layers.max_pooling2d": ("MaxPooling2D", _POOL),
     "feature_column.input_layer": ("DenseFeatures", ("inputs", "feature_columns")),
 }
 """Function below ``tf``: the class below ``tf_keras.layers``, and TensorFlow 1's parameters, which Keras names alike."""
+_CONTRIB = {
+    "activation_fn": "activation", "weights_initializer": "kernel_initializer", "weights_regularizer": "kernel_regularizer",
+    "biases_initializer": "bias_initializer", "biases_regularizer": "bias_regularizer", "trainable": "trainable", "scope": "name",
+    "stride": "strides", "padding": "padding", "inputs": "inputs",
+}  # fmt: skip
+_POOLED = {**_CONTRIB, "kernel_size": "pool_size"}
+_CONVOLVED = {**_CONTRIB, "num_outputs": "filters", "kernel_size": "kernel_size", "rate": "dilation_rate"}
+_RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
+    "contrib.layers.avg_pool2d": ("AvgPool2D", _POOLED, {"strides": "2"}),
+    "contrib.layers.conv2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.convolution2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
+    "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),
+}
+"""Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
 _TRAINING = ("batch_normalization", "dropout")
 _DEFAULTS = {"dropout": {"rate": "0.5"}}
 """Arguments that Keras needs where TensorFlow 1 has a default."""
@@ -70,6 +96,12 @@ def layer_function(name: str) -> str:
     """Returns the name below ``tf`` of a function that makes a layer; empty for all else."""
     below = name.removeprefix("tensorflow.")
     return below if below in LAYERS or (below.startswith(("layers.", "feature_column.linear_model")) and below != name) else ""
+
+
+def is_keras(name: str) -> bool:
+    """Returns True for a function or class of Keras that makes layers, e.g. ``tensorflow.keras.layers.Dense``."""
+    below = re.sub(r"^(tensorflow\.(python\.)?)?keras\.", "", name)
+    return below != name and below.startswith(("layers.", "models.", "applications.", "Model", "Sequential"))
 
 
 def item_name(function: str) -> str:
@@ -111,22 +143,40 @@ class Lifting:
         row = LAYERS.get(name)
         function = name.rpartition(".")[2]
         given = arguments(new, row[1]) if row else None
-        given = {key: value for key, value in (given or {}).items() if code(value) != "None"}
-        if row is None or "inputs" not in given or not given.keys() <= set(row[1]):
+        default, renames, always = _RENAMED.get(name, (function, {key: key for key in (row[1] if row else ())}, {}))
+        replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
+        given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
+        none_is_not_zero = (
+            "biases_initializer" in given and code(given["biases_initializer"]) == "None"
+        )  # it takes the bias away
+        if row is None or "inputs" not in given or not given.keys() <= renames.keys() or none_is_not_zero:
             raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
+        given = {renames[key]: value for key, value in given.items()}
         inputs = [code(given.pop("inputs"))]
         training = given.pop("training", None)
         if function in _TRAINING:
             inputs.append(f"training={'False' if training is None else code(training)}")
-        attribute, named = self._named(old, function, given, loop, scope)
+        attribute, named = self._named(old, default, given, loop, scope)
         made = self._made(
-            row[0], {**_DEFAULTS.get(function, {}), **{key: code(value) for key, value in given.items()}, **named}
+            row[0], {**_DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}, **named}
         )
-        self._check(old, function, given, loop)
+        self._check(old, given, loop)
         if loop is not None:
             made = f"[{made} for {code(loop.target)} in {code(loop.iter)}]"
         self.layers.append(Layer(attribute, made))
         return f"{item_name(function) if loop is not None else f'self.{attribute}'}({', '.join(inputs)})"
+
+    def made_once(self, call: cst.Call) -> str:
+        """Returns the attribute for an object of Keras that the script makes itself.
+
+        Raises:
+            UnconvertibleError: The call depends on values of the network.
+        """
+        name = code(call.func).rpartition(".")[2]
+        self._check(call, {str(place): argument.value for place, argument in enumerate(call.args)}, None)
+        attribute = self._free(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+        self.layers.append(Layer(attribute, code(call)))
+        return attribute
 
     def _made(self, keras: str, given: dict[str, str]) -> str:
         return f"tf_keras.layers.{keras}({', '.join(f'{key}={value}' for key, value in given.items())})"
@@ -169,14 +219,14 @@ class Lifting:
             attribute += "_"
         return attribute
 
-    def _check(self, old: cst.Call, function: str, given: Arguments, loop: cst.For | None) -> None:
+    def _check(self, old: cst.Call, given: Arguments, loop: cst.For | None) -> None:
         own = self._own - (set(reads_and_writes(loop.target)[0]) if loop is not None else set())
         read = {name for value in given.values() for name in reads_and_writes(value)[0]}
         if loop is not None:
             read |= reads_and_writes(loop.iter)[0]
         if read & own:
             message = f"it depends on {min(read & own)}, a value of the network; make the layer of tf_keras in __init__"
-            raise UnconvertibleError(old, f"tf.layers.{function}", message)
+            raise UnconvertibleError(old, code(old.func), message)
 
 
 _OF_MODEL = frozenset(

@@ -17,16 +17,20 @@ class Counterpart:
     """A class of Keras, and what its arguments are called in TensorFlow 1.
 
     Attributes:
-        keras: Class below ``tf_keras.optimizers``.
+        keras: Class below ``tf_keras.optimizers``; empty if the new script contains a class that calls TensorFlow 1's operation.
         parameters: Parameters of TensorFlow 1 in their order, each with the Keras one; an empty one is left out.
         always: Arguments that Keras needs to compute the same.
+        kind: Name of the operation, if ``keras`` is empty.
     """
 
     keras: str
     parameters: dict[str, str]
     always: dict[str, str] = dataclasses.field(default_factory=dict)
+    kind: str = ""
 
 
+KERNELS = "KernelOptimizer"
+"""Class of the new script that calls TensorFlow 1's operations."""
 _UNNAMED = {"use_locking": "", "name": ""}
 OPTIMIZERS = {
     "GradientDescentOptimizer": Counterpart("legacy.SGD", {"learning_rate": "learning_rate", **_UNNAMED}),
@@ -55,8 +59,38 @@ OPTIMIZERS = {
             **_UNNAMED,
         },
     ),
+    "RMSPropOptimizer": Counterpart(
+        "",
+        {"learning_rate": "learning_rate", "decay": "rho", "momentum": "momentum", "epsilon": "epsilon", **_UNNAMED},
+        {"rho": "0.9", "momentum": "0.0", "epsilon": "1e-10", "slots": '{"ms": ("rms", 1.0), "mom": ("momentum", 0.0)}'},
+        "RMSProp",
+    ),
+    "AdadeltaOptimizer": Counterpart(
+        "",
+        {"learning_rate": "learning_rate", "rho": "rho", "epsilon": "epsilon", **_UNNAMED},
+        {
+            "learning_rate": "0.001",
+            "rho": "0.95",
+            "epsilon": "1e-8",
+            "slots": '{"accum": ("accum_grad", 0.0), "accum_update": ("accum_var", 0.0)}',
+        },
+        "Adadelta",
+    ),
+    "ProximalAdagradOptimizer": Counterpart(
+        "",
+        {"learning_rate": "learning_rate", "l1_regularization_strength": "l1", "l2_regularization_strength": "l2", **_UNNAMED},
+        {"l1": "0.0", "l2": "0.0", "slots": '{"accum": ("accumulator", 0.1)}'},
+        "ProximalAdagrad",
+    ),
 }
 """Classes below ``tf.train``; TensorFlow 1's defaults that differ from Keras' are in ``always``."""
+MOMENTUM = Counterpart(
+    "",
+    {**OPTIMIZERS["MomentumOptimizer"].parameters, "use_nesterov": "use_nesterov"},
+    {"use_nesterov": "False", "slots": '{"accum": ("momentum", 0.0)}'},
+    "Momentum",
+)
+"""Momentum whose learning rate changes: Keras multiplies the old updates by their own learning rates, TensorFlow 1 by the last one."""
 
 SCHEDULES = {
     "exponential_decay": Counterpart(
@@ -99,17 +133,34 @@ SCHEDULES = {
 """Functions below ``tf.train``. Keras passes the step for which TensorFlow 1 reads the global step."""
 
 
-def optimizer(script: Script, call: cst.Call) -> str:
+def optimizer(script: Script, call: cst.Call, scheduled: bool = False) -> str:
     """Returns the Keras optimizer for a call of one of ``tf.train``.
 
     Args:
         script: Script around the call.
         call: Call of the class.
+        scheduled: Its learning rate changes.
 
     Raises:
         UnconvertibleError: Keras has none that computes the same updates, or the call has unknown arguments.
     """
-    return _converted(script, call, OPTIMIZERS, "compute its updates in train_step, and prove the result with compare")
+    table = OPTIMIZERS | {"MomentumOptimizer": MOMENTUM} if scheduled else OPTIMIZERS
+    return _converted(script, call, table, "compute its updates in train_step, and prove the result with compare")
+
+
+def by_name(name: str, rate: str) -> str:
+    """Returns the Keras optimizer for a name that canned Estimators know; empty if there is none.
+
+    Args:
+        name: E.g. ``Adam``.
+        rate: Learning rate, which TensorFlow 1's canned Estimators give to all that are asked for by name.
+
+    Example:
+        >>> by_name("SGD", "0.05"), by_name("Nadam", "0.05")
+        ('tf_keras.optimizers.legacy.SGD(learning_rate=0.05)', '')
+    """
+    row = OPTIMIZERS.get({"SGD": "GradientDescent"}.get(name, name) + "Optimizer")
+    return _written(row, {**row.always, "learning_rate": rate}) if row is not None and rate else ""
 
 
 def is_optimizer(name: str) -> bool:
@@ -132,5 +183,9 @@ def _converted(script: Script, call: cst.Call, table: dict[str, Counterpart], ad
     if row is None or given is None or not given.keys() <= row.parameters.keys():
         raise UnconvertibleError(call, f"tf.train.{name}", f"no Keras counterpart of this call computes the same; {advice}")
     kept = {row.parameters[name]: code(value) for name, value in given.items() if row.parameters[name]}
-    written = ", ".join(f"{name}={value}" for name, value in {**row.always, **kept}.items())
-    return f"tf_keras.optimizers.{row.keras}({written})"
+    return _written(row, {**row.always, **kept})
+
+
+def _written(row: Counterpart, given: dict[str, str]) -> str:
+    written = ", ".join(f"{name}={value}" for name, value in given.items())
+    return f"tf_keras.optimizers.{row.keras}({written})" if row.keras else f'{KERNELS}("{row.kind}", {written})'

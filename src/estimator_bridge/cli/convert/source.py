@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
+import itertools
 import json
 import sys
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ The script is read, never run; compare OLD NEW proves the result. The new one im
 below a comment that begins with "# estimator-bridge:" and says why and what to do.
 
 The new script goes to stdout, or to --out; the report goes to stderr. If --out is a folder, the modules of its own that the script
-imports are converted, too, and written beside it. A model function must be in the file of its Estimator.
+imports are converted, too, and written beside it.
 
 exit code: 0 everything was converted, 1 something needs a human, 2 bad input.
 """
@@ -63,48 +64,54 @@ def add_parser(kinds: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts SCRIPT, and prints or writes the result and the report."""
-    from estimator_bridge.compat.source.fixers.conversion import convert
-
     text = _read(arguments.script)
-    conversion = convert(text)
+    folder = arguments.out is not None and arguments.out.suffix != ".py"
+    converted = _converted(arguments.script, together=folder)
+    conversion = converted[arguments.script]
     if conversion.text == text and not conversion.changes:
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
             expected="a script that names tf.estimator",
             fix="Name the file that makes the Estimator.",
         )
-    modules = _modules(arguments.script)
-    folder = arguments.out is not None and arguments.out.suffix != ".py"
     if not folder:
+        modules = [path for path in converted if path != arguments.script]
         conversion = _with_modules(conversion, modules)
+        converted = {arguments.script: conversion}
     if folder:
-        _write_folder(arguments.script, arguments.out, {arguments.script: conversion, **modules})
+        _write_folder(arguments.script, arguments.out, converted)
     elif arguments.out is not None or arguments.write:
         _write(arguments.script if arguments.write else arguments.out, conversion.text, replace=arguments.write)
     elif arguments.format == "text" and not arguments.check:
         sys.stdout.write(_diff(arguments.script, text, conversion.text) if arguments.diff else conversion.text)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
-    converted = {arguments.script: conversion, **(modules if folder else {})}
     if arguments.format == "text":
         _report(converted)
     return 0 if all(one.complete for one in converted.values()) else 1
 
 
-def _modules(script: Path) -> dict[Path, Conversion]:
-    """Returns the conversions of the modules below the script's folder that it imports and that use TensorFlow."""
+def _converted(script: Path, together: bool) -> dict[Path, Conversion]:
+    """Returns the conversions of a script and of the modules below its folder that it imports.
+
+    Args:
+        script: Script; its conversion comes first.
+        together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
+    """
     from estimator_bridge.compat.source.fixers.conversion import convert
     from estimator_bridge.compat.source.reading import own_sources
 
-    found = {}
-    for source in own_sources(script, script.parent):
-        path = Path(source.path)
-        if path != script and path.is_relative_to(script.parent):
-            text = _read(path)
-            conversion = convert(text)
-            if conversion.text != text or conversion.changes:
-                found[path] = conversion
-    return found
+    sources = (Path(source.path) for source in own_sources(script, script.parent))
+    texts = {path: _read(path) for path in dict.fromkeys([script, *sources]) if path.is_relative_to(script.parent)}
+    found = {path: convert(text) for path, text in texts.items()}
+    if together:
+        elsewhere: dict[str, str] = {}
+        for path, conversion in found.items():
+            parts = [part for part in path.relative_to(script.parent).with_suffix("").parts if part != "__init__"]
+            for place, (function, model) in itertools.product(range(len(parts)), conversion.models.items()):
+                elsewhere[".".join([*parts[place:], function])] = model  # a relative import names the last parts alone
+        found = {path: convert(text, elsewhere) for path, text in texts.items()} if elsewhere else found
+    return {path: one for path, one in found.items() if path == script or together or one.text != texts[path] or one.changes}
 
 
 def _with_modules(conversion: Conversion, modules: Iterable[Path]) -> Conversion:

@@ -254,11 +254,7 @@ def headline(result: ParityResult) -> str:
         old, new = ("old script", "new script") if result.new_side == "new" else ("legacy path", "modern path")
         if result.reference and result.losses:
             return f"Both paths train as TensorFlow {result.reference.tensorflow} does."
-        alone = (
-            f" Not compared, since only the old script has them: {', '.join(result.not_compared)}."
-            if result.not_compared
-            else ""
-        )
+        alone = f" Not compared: {', '.join(result.not_compared)}." if result.not_compared else ""
         if not result.losses:
             return f"Nothing was trained in this comparison; in all else the {new} does what the {old} does.{alone}"
         return f"The {new} trains as the {old} does.{alone}"

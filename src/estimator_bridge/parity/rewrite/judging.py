@@ -132,7 +132,10 @@ def judge_rewrite(
         tuple(dict.fromkeys(notes)),
         new_side="new",
         cause=first_cause(evidence) if verdict == "different" else None,
-        not_compared=tuple(not_compared),
+        not_compared=(
+            *not_compared,
+            *(["all from the training of a second model on"] if any(old.events("another model")) else []),
+        ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
         gradients=tuple(_gradients(evidence)),
         predictions=tuple(outputs),

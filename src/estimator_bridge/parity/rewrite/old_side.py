@@ -71,6 +71,7 @@ class ReferenceEngine(RecordingEngine):
         super().__init__(trace, limit, True, moved)
         self._plan = plan
         self._progress = _Progress()
+        self._model_dir = ""  # of the first training
         dropout.equalise(_global_step, feeds=True)
         _remember()
 
@@ -84,7 +85,17 @@ class ReferenceEngine(RecordingEngine):
                 received=f"{type(strategy).__name__} over {strategy.num_replicas_in_sync} devices",
                 fix="Compare the same scripts on one device.",
             )
+        self._end_before_another_model(estimator.model_dir)
         return super().train(estimator, call)
+
+    def _end_before_another_model(self, folder: str) -> None:
+        """Ends the script where it trains a second model: which of the new script's models that is, nothing says."""
+        if self._model_dir and (folder != self._model_dir or not tf.train.latest_checkpoint(folder)):
+            self._trace.write("another model")
+            self._trace.write("limited", steps=self._limit.taken)
+            self._limit.reach()
+            self._limit.end_script()
+        self._model_dir = folder
 
     def make_hook(self, call: Any, name: str) -> Any:
         """Returns the hook that records a call."""

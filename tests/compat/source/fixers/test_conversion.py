@@ -11,14 +11,27 @@ from collections import Counter
 from pathlib import Path
 
 import libcst
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
 from tests.running import ROOT
 
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
-WHOLE = ("canned", "canned_numbers", "columns", "convolutions", "float64")
+WHOLE = (
+    "canned",
+    "canned_numbers",
+    "columns",
+    "contrib_layers",
+    "convolutions",
+    "exports",
+    "float64",
+    "keras_layers",
+    "linear",
+    "recurrent",
+)
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
 
@@ -55,10 +68,37 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "canned": "accuracy above 0: True",
         "canned_numbers": "step 15",
         "columns": "error below 1: True",
+        "contrib_layers": "step 5",
+        "exports": "exported",
+        "keras_layers": "step 5",
+        "recurrent": "3 predictions",
         "convolutions": "40 predictions",
         "float64": "float64",
+        "linear": "error below 20: True",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
+
+
+def test_an_exported_model_answers_as_its_variables_say(tmp_path: Path) -> None:
+    """Signatures, their inputs and outputs are those of the old script; an image is doubled before the network, an example is not."""
+    script = tmp_path / "new.py"
+    script.write_text(converted("exports").text)
+    subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, timeout=300, check=True)
+    ((image,), (examples,)) = (
+        [tf.saved_model.load(str(path)) for path in tmp_path.glob(found)] for found in ("exported/*", "trained/export/latest/*")
+    )
+    variables = {variable.name: variable.numpy().astype(np.float64) for variable in image.model.trainable_variables}
+    kernel, bias = (next(value for name, value in variables.items() if name.endswith(end)) for end in ("kernel:0", "bias:0"))
+    logits = np.array([1.0, 2.0, 3.0]) * 2.0 @ kernel + bias
+    example = tf.train.Example()
+    example.features.feature["x"].float_list.value.extend([2.0, 4.0, 6.0])
+    asked = {"image": tf.constant([[1.0, 2.0, 3.0]])}, {"examples": tf.constant([example.SerializeToString()])}
+    for served, inputs in zip((image, examples), asked, strict=True):
+        assert set(served.signatures) == {"classify", "serving_default"}
+        for signature in served.signatures.values():
+            outputs = signature(**inputs)
+            np.testing.assert_allclose(outputs["probabilities"][0], np.exp(logits) / np.exp(logits).sum(), rtol=1e-5)
+            assert outputs["classes"].numpy() == [logits.argmax()]
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in EVERY])
@@ -86,8 +126,8 @@ def test_each_mark_stands_above_its_line() -> None:
     conversion = convert(FOR_HUMANS.read_text())
     lines = conversion.text.splitlines()
     marked = {lines[place - 1].strip(): lines[place].strip() for place in range(1, len(lines)) if PREFIX in lines[place - 1]}
-    dropped = next(mark for mark in marked if "tf.train.RMSPropOptimizer" in mark)
-    assert marked[dropped].startswith("train_op = tf.compat.v1.train.RMSPropOptimizer(0.1)")
+    dropped = next(mark for mark in marked if "tf.train.ProximalGradientDescentOptimizer" in mark)
+    assert marked[dropped].startswith("train_op = tf.compat.v1.train.ProximalGradientDescentOptimizer(0.1)")
     assert len([change for change in conversion.changes if change.name == "tf.estimator.Estimator"]) == expected_estimators()
 
 

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from estimator_bridge.compat.source.fixers.estimators import support
 from estimator_bridge.compat.source.fixers.model import metrics
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
@@ -31,6 +32,10 @@ CALLS = [
     "tf.train.AdagradOptimizer(0.2, 0.05)",
     "tf.train.FtrlOptimizer(0.2, l1_regularization_strength=0.01, l2_regularization_strength=0.02)",
     "tf.train.FtrlOptimizer(0.2, initial_accumulator_value=0.3)",
+    "tf.train.RMSPropOptimizer(0.1)",
+    "tf.train.RMSPropOptimizer(0.1, decay=0.8, momentum=0.5, epsilon=1e-3)",
+    "tf.train.AdadeltaOptimizer(0.5)",
+    "tf.train.ProximalAdagradOptimizer(0.2, l1_regularization_strength=0.01, l2_regularization_strength=0.02)",
 ]
 
 
@@ -46,7 +51,9 @@ def call(text: str) -> tuple[Script, cst.Call]:
 
 def evaluated(text: str) -> Any:
     """Returns the value of an expression in TensorFlow 2."""
-    return eval(text, {"tf": tf, "tf_keras": tf_keras})
+    names: dict[str, Any] = {"tf": tf, "tf_keras": tf_keras}
+    exec(support()["KernelOptimizer"], names)
+    return eval(text, names)
 
 
 def starts() -> list[Any]:
@@ -74,16 +81,39 @@ def trained_by_tensorflow_1(text: str) -> tuple[Any, ...]:
         return tuple(session.run(variables))
 
 
-@pytest.mark.parametrize("text", CALLS)
-def test_an_optimizer_updates_as_in_tensorflow_1(text: str) -> None:
-    new = evaluated(optimizer(*call(text)))
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_momentum_follows_a_schedule_as_in_tensorflow_1(nesterov: bool) -> None:
+    text = f"tf.train.MomentumOptimizer(RATE, 0.8, use_nesterov={nesterov})"
+    new = evaluated(
+        optimizer(*call(text.replace("RATE", "tf_keras.optimizers.schedules.ExponentialDecay(0.1, 3, 0.5)")), scheduled=True)
+    )
+    with tf.Graph().as_default(), v1.Session() as session:
+        variables = [
+            v1.get_variable(name, initializer=value, use_resource=True) for name, value in zip("ab", starts(), strict=True)
+        ]
+        step = v1.train.create_global_step()
+        old = eval(text, {"tf": v1, "RATE": v1.train.exponential_decay(0.1, step, 3, 0.5)})
+        train = old.minimize(loss_of(*variables), step)
+        session.run(v1.global_variables_initializer())
+        for _ in range(STEPS):
+            session.run(train)
+        check_trains(new, session.run(variables))
+
+
+def check_trains(new: Any, expected: Any) -> None:
+    """Asserts that an optimizer leads to the values of both variables."""
     variables = [tf.Variable(value) for value in starts()]
     for _ in range(STEPS):
         with tf.GradientTape() as tape:
             loss = loss_of(*variables)
         new.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-    for old, variable in zip(trained_by_tensorflow_1(text), variables, strict=True):
+    for old, variable in zip(expected, variables, strict=True):
         np.testing.assert_allclose(variable.numpy(), old, rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_an_optimizer_updates_as_in_tensorflow_1(text: str) -> None:
+    check_trains(evaluated(optimizer(*call(text))), trained_by_tensorflow_1(text))
 
 
 def test_every_optimizer_has_a_case() -> None:
