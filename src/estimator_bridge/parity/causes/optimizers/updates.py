@@ -18,7 +18,7 @@ CANNED = {
     "DNNLinearCombined": "Ftrl with min(0.005, 1 / sqrt(number of linear columns)) and Adagrad with 0.001 for the DNN in "
     "TensorFlow 1.12 to 1.15; 0.05 before",
     "DNN": "Adagrad with 0.05",
-    "Linear": "Ftrl with min(0.2, 1 / sqrt(number of columns))",
+    "Linear": "Ftrl with 0.2",
 }
 """Start of a canned Estimator's name -> its default optimizers."""
 
