@@ -25,6 +25,7 @@ _STAYS: dict[str, str] = {
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
     "tensorflow.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.train.SessionRunHook": "there are no sessions; write a callback of tf_keras",
+    "tensorflow.keras.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.layers.": _OUTSIDE,
     "tensorflow.get_variable": _OUTSIDE,
     "tensorflow.Session": "there are no sessions; call the function on values",

@@ -14,6 +14,7 @@ from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Scr
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
 _ESTIMATOR = ("tensorflow.estimator.Estimator",)
+_OF_KERAS = "tensorflow.keras.estimator.model_to_estimator"
 _INPUTS = "tensorflow.estimator.inputs."
 _METHODS: dict[str, tuple[str, ...]] = {
     "train": ("input_fn", "hooks", "steps", "max_steps", "saving_listeners"),
@@ -112,7 +113,7 @@ _EMPTY = ("None", "False", "[]", "()")
 
 
 CONVERTED = frozenset(
-    ("tensorflow.estimator.Estimator", "tensorflow.estimator.RunConfig", "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
+    ("tensorflow.estimator.Estimator", _OF_KERAS, "tensorflow.estimator.RunConfig", "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
      "tensorflow.estimator.inputs.pandas_input_fn", *_SPECS, *_SERVING, *_READERS, *CANNED)
 )  # fmt: skip
 """Functions whose calls are converted, or marked with a reason of their own."""
@@ -193,7 +194,7 @@ class EstimatorCalls:
         return f"keras_{name}" if name in self._taken else name
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
-        return self._script.called(value) in (*_ESTIMATOR, *CANNED)
+        return self._script.called(value) in (*_ESTIMATOR, _OF_KERAS, *CANNED)
 
     def only_logs(self, value: cst.CSTNode) -> bool:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
@@ -217,6 +218,10 @@ class EstimatorCalls:
         name = self._script.called(old)
         if name in _ESTIMATOR:
             return self._model(old, call)
+        if name == _OF_KERAS:
+            parameters = ("keras_model", "keras_model_path", "custom_objects", "model_dir", "config")
+            given = self._given(call, parameters, {"keras_model", "model_dir", "config"}, "model_to_estimator")
+            return f"{self._use('model_to_estimator')}({_written(given, set(parameters))})"
         if old in self._made_before:
             return optimizers.optimizer(self._script, old)
         if name in _READERS:

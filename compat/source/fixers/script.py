@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
@@ -13,6 +14,9 @@ LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHo
 """Hooks that show values and change nothing."""
 SPEC = "tensorflow.estimator.EstimatorSpec"
 Arguments = dict[str, cst.BaseExpression]
+
+
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 class Script:
@@ -31,12 +35,13 @@ class Script:
     def __init__(self, text: str) -> None:
         wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = wrapper.module
-        self._names = wrapper.resolve(QualifiedNameProvider)
+        self._names = dict(wrapper.resolve(QualifiedNameProvider))
         self._has_star = any(
             isinstance(one, cst.ImportFrom) and isinstance(one.names, cst.ImportStar)
             for one in nodes(self.module, cst.ImportFrom)
         )
-        self._positions = wrapper.resolve(PositionProvider)
+        self._positions = dict(wrapper.resolve(PositionProvider))
+        self._origins: dict[cst.CSTNode, cst.CSTNode] = {}
 
     def name(self, node: cst.CSTNode) -> str:
         """Returns the imported name that an expression means, e.g. ``tensorflow.layers.dense``; empty for all else."""
@@ -51,6 +56,21 @@ class Script:
             return "tensorflow" + code(node).removeprefix("tf")
         imported = {canonical(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
         return imported.pop() if len(imported) == 1 else ""
+
+    def copied(self, node: _Node) -> _Node:
+        """Returns a copy of a part of the script, whose names mean the same."""
+        copy = node.deep_clone()
+        for old, new in zip(nodes(node, cst.CSTNode), nodes(copy, cst.CSTNode), strict=True):  # type: ignore[type-abstract]
+            self._origins[new] = self.origin(old)
+            if old in self._names:
+                self._names[new] = self._names[old]
+            if old in self._positions:
+                self._positions[new] = self._positions[old]
+        return copy
+
+    def origin(self, node: cst.CSTNode) -> cst.CSTNode:
+        """Returns the part of the script that a node is a copy of; the node itself if it is none."""
+        return self._origins.get(node, node)
 
     def imported(self) -> Iterator[str]:
         """Yields the imported names that the script uses."""

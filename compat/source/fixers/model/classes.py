@@ -8,10 +8,18 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Mode, Statement, is_text, needed_for, reads_and_writes, tainted_by
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Mode,
+    Statement,
+    assigned,
+    is_text,
+    needed_for,
+    reads_and_writes,
+    tainted_by,
+)
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, item_name, layer_function
-from estimator_bridge.compat.source.fixers.script import SPEC, Script, code, makes, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
 class NAME(tf_keras.Model):
@@ -162,7 +170,10 @@ class _Writer:
 
     def _in_order(self, statements: set[Statement]) -> list[Statement]:
         order = dict.fromkeys([*self._constant, *self._parts.prepared])
-        return [statement for statement in order if statement in statements]
+        texts = {
+            code(statement): statement for statement in order if statement in statements
+        }  # of one that is there twice, one
+        return list(texts.values())
 
     def _makes_variables(self) -> bool:
         names = (self._script.name(node) for statement in self._parts.network for node in nodes(statement, cst.Attribute))
@@ -265,7 +276,9 @@ class _InMethod(cst.CSTTransformer):
             name = self._script.called(item.item)
             if name == "tensorflow.name_scope":
                 continue
-            first = item.item.args[0].value if isinstance(item.item, cst.Call) and len(item.item.args) == 1 else None
+            given = arguments(item.item, ("name_or_scope",)) if isinstance(item.item, cst.Call) else None
+            first = given.get("name_or_scope") if given is not None and given.keys() <= {"name_or_scope", "reuse"} else None
+            first = assigned(first.value, self._parts.network) if isinstance(first, cst.Name) else first
             if name != "tensorflow.variable_scope" or not isinstance(first, cst.SimpleString):
                 raise UnconvertibleError(
                     node, "with", "layers are made in a block that is no plain variable scope; take it away"

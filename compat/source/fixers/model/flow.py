@@ -141,6 +141,8 @@ def needed_for(names: Iterable[str], statements: Sequence[Statement]) -> list[St
         read, written = reads_and_writes(statement)
         if written & wanted:
             found.append(statement)
+            if assigned_value(statement) is not None and not written & read:  # what the names were before, nothing needs
+                wanted -= written
             wanted |= read
     return found[::-1]
 
@@ -168,6 +170,7 @@ class ModeTests:
     def __init__(self, script: Script, mode_name: str, body: Sequence[Statement]) -> None:
         self._script = script
         self._mode_name = mode_name
+        self._constants = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
         self.flags: dict[str, cst.BaseExpression] = {}
         for statement in body:
             if isinstance(statement, cst.SimpleStatementLine):
@@ -220,6 +223,8 @@ class ModeTests:
         return mode not in modes if isinstance(operator, cst.NotEqual | cst.IsNot | cst.NotIn) else None
 
     def _mode(self, node: cst.BaseExpression) -> Mode | None:
+        if isinstance(node, cst.Name):
+            node = assigned(node.value, self._constants) or node
         name = self._script.name(node)
         if name.startswith(_MODES) and name.removeprefix(_MODES) in Mode.__members__:
             return Mode[name.removeprefix(_MODES)]

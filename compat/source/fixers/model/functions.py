@@ -154,7 +154,7 @@ class _Analysis:
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        self._body, self._inlined = inlined(body, functions, self._belongs_here)
+        self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body)

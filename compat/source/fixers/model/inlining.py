@@ -7,45 +7,111 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Arguments, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
 
 _DEEPEST = 10
+_STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
+_FLAGS = ("training", "reuse")
+_NOTHING = cst.Name("None")
 
 
 def inlined(
-    body: Sequence[Statement], functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool]
+    script: Script, body: Sequence[Statement], functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool]
 ) -> tuple[list[Statement], list[str]]:
     """Returns the statements with bodies in the place of calls, and the names of the functions that were called.
 
-    The statements are the functions' own nodes, so that the script still knows what their names mean; each function is put in once.
+    The statements are the functions' own nodes, so that the script still knows what their names mean. Those of a further call are
+    copies; it may differ from the first call in flags that only say ``training`` or ``reuse``.
 
     Args:
+        script: Script around the functions.
         body: Statements of a model function.
         functions: The script's functions, by name.
         wanted: Function that returns True for the name of one that has to be put in.
     """
-    statements, used = list(body), list[str]()
+    statements, putting = list(body), _Putting(script, functions, wanted)
     for _ in range(_DEEPEST):
-        place, name = _first_call(statements, functions, wanted, used)
-        if not name:
+        more = putting.put_in(statements, ())
+        if more is None:
             break
-        inside = _statements(statements[place], functions[name], _bound([*statements[:place], *statements[place + 1 :]]))
-        if inside is None:
-            break
-        statements[place : place + 1] = inside
-        used.append(name)
-    return statements, used
+        statements = more
+    return statements, list(putting.used)
 
 
-def _first_call(
-    statements: Sequence[Statement], functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool], used: Sequence[str]
-) -> tuple[int, str]:
-    for place, statement in enumerate(statements):
-        _, call = _assignment(statement)
-        name = simple_name(call.func) if call is not None else ""
-        if name in functions and name not in used and wanted(name):
-            return place, name
-    return 0, ""
+class _Putting:
+    def __init__(self, script: Script, functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool]) -> None:
+        self._script = script
+        self._functions = functions
+        self._wanted = wanted
+        self.used: dict[str, cst.Call] = {}
+
+    def put_in(self, block: Sequence[Statement], around: Sequence[Statement]) -> list[Statement] | None:
+        """Returns a block with a body in the place of its first call; None if it has none, or one that cannot be replaced.
+
+        Args:
+            block: Statements.
+            around: Statements outside of the block.
+        """
+        for place, statement in enumerate(block):
+            others = [*around, *block[:place], *block[place + 1 :]]
+            _, call = _assignment(statement)
+            name = simple_name(call.func) if call is not None else ""
+            inside: Sequence[Statement] | None = None
+            if call is not None and name in self._functions and self._wanted(name):
+                inside = self._body(statement, call, name, others)
+                if inside is None:
+                    return None
+            elif isinstance(statement, cst.If) and isinstance(statement.body, cst.IndentedBlock):
+                inside = self._of_branch(statement, statement.body, others)
+            if inside is not None:
+                return [*block[:place], *inside, *block[place + 1 :]]
+        return None
+
+    def _body(self, statement: Statement, call: cst.Call, name: str, others: Sequence[Statement]) -> list[Statement] | None:
+        function = self._functions[name]
+        if name in self.used:
+            if not _differ_in_flags(self.used[name], call, function):
+                return None
+            function = self._script.copied(function)
+        rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
+        inside = _statements(statement, function, _bound(rest) - _bound([statement]))
+        if inside is not None:
+            self.used.setdefault(name, call)
+        return inside
+
+    def _of_branch(self, statement: cst.If, block: cst.IndentedBlock, others: Sequence[Statement]) -> list[Statement] | None:
+        """Returns a test with a body in the place of a call in its first branch."""
+        inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        inside = self.put_in(inner, others)
+        return [statement.with_changes(body=block.with_changes(body=inside))] if inside is not None else None
+
+
+def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:
+    """Returns True for a statement that was put in from a function, or gives one of its parameters a value."""
+    parameters = {one.name.value for one in function.params.params}
+    inside = {script.origin(one) for one in nodes(function, *_STATEMENTS)}
+    return any(script.origin(one) in inside for one in nodes(statement, *_STATEMENTS)) or (
+        script.line(statement) == 1 and _bound([statement]) <= parameters
+    )
+
+
+def _differ_in_flags(first: cst.Call, second: cst.Call, function: cst.FunctionDef) -> bool:
+    """Returns True if two calls give the same values, but for flags that the function only passes on as training or reuse."""
+    given = [_given(call, function) or {} for call in (first, second)]
+    other = {
+        name
+        for name in given[0].keys() | given[1].keys()
+        if code(given[0].get(name, _NOTHING)) != code(given[1].get(name, _NOTHING))
+    }
+    passed = [
+        one
+        for one in nodes(function.body, cst.Arg)
+        if isinstance(one, cst.Arg) and one.keyword is not None and one.keyword.value in _FLAGS
+    ]
+    known = [one.value for one in passed if simple_name(one.value) in other]
+    keywords = {one.keyword for one in nodes(function.body, cst.Arg) if isinstance(one, cst.Arg)}
+    read = [one for one in nodes(function.body, cst.Name) if simple_name(one) in other and one not in keywords]
+    return all(code(values.get(name, _NOTHING)) in ("True", "False") for values in given for name in other) and read == known
 
 
 def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | None]:
@@ -63,6 +129,13 @@ def _statements(statement: Statement, function: cst.FunctionDef, taken: set[str]
     given = _given(call, function) if call is not None else None
     body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
     last = body[-1] if body else None
+    scope = last if isinstance(last, cst.With) and isinstance(last.body, cst.IndentedBlock) else None  # it returns from a scope
+    within = (
+        [one for one in scope.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        if scope is not None
+        else []
+    )
+    last = within[-1] if within else last
     if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
         return None
     returned = last.body[0]
@@ -71,12 +144,19 @@ def _statements(statement: Statement, function: cst.FunctionDef, taken: set[str]
         return None
     inner = [one for one in body[:-1] if not is_text(one)]
     passed = {name: value for name, value in given.items() if code(value) != name}
-    if (_bound(inner) | set(passed)) & taken or any(reads_and_writes(one)[0] & set(passed) for one in passed.values()):
+    if (_bound([*inner, *within]) | set(passed)) & taken or any(
+        reads_and_writes(one)[0] & set(passed) for one in passed.values()
+    ):
         return None
     bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
-    made: list[Statement] = [*bindings, *inner]
+    ended: list[Statement] = []
     if code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1:
-        made.append(last.with_changes(body=[assignment.with_changes(value=returned.value)]))
+        ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
+    made: list[Statement] = [*bindings, *inner]
+    if scope is None:
+        made += ended
+    elif within[:-1] or ended:
+        made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
     assert isinstance(statement, cst.SimpleStatementLine)
     made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
     return made

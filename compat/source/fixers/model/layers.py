@@ -125,6 +125,7 @@ class Lifting:
         self._own = own
         self._counts: dict[str, int] = {}
         self._looped: set[str] = set()
+        self._made_before: dict[cst.CSTNode, str] = {}  # call -> attribute, for calls that stand in the class several times
         self.layers: list[Layer] = []
 
     def call(self, old: cst.Call, new: cst.Call, loop: cst.For | None, scope: str) -> str:
@@ -156,7 +157,11 @@ class Lifting:
         training = given.pop("training", None)
         if function in _TRAINING:
             inputs.append(f"training={'False' if training is None else code(training)}")
+        known = self._made_before.get(self._script.origin(old))
+        if known is not None and loop is None:
+            return f"self.{known}({', '.join(inputs)})"
         attribute, named = self._named(old, default, given, loop, scope)
+        self._made_before[self._script.origin(old)] = attribute
         made = self._made(
             row[0], {**_DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}, **named}
         )

@@ -28,9 +28,11 @@ WHOLE = (
     "convolutions",
     "exports",
     "float64",
+    "from_keras",
     "keras_layers",
     "linear",
     "recurrent",
+    "two_calls",
 )
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -70,8 +72,10 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "exports": "exported",
+        "from_keras": "(3,)",
         "keras_layers": "step 5",
         "recurrent": "3 predictions",
+        "two_calls": "accuracy above 0: True",
         "convolutions": "40 predictions",
         "float64": "float64",
         "linear": "error below 20: True",
