@@ -128,6 +128,9 @@ _REASONS: dict[str, dict[str, str]] = {
     # Comparisons.
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
     f"{_OPS}.nn_ops": {"_dropout": "an old script and its rewrite draw the same dropout masks"},
+    "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager": {
+        "__init__": "no run of a rewrite goes on from the checkpoints of another one"
+    },
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
     },

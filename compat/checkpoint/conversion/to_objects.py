@@ -11,7 +11,7 @@ from estimator_bridge.compat.checkpoint.models.object_graph import ObjectSlot
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.optimizers import sparse_gradients, state
 from estimator_bridge.compat.checkpoint.reading import tensors
-from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, advice, another_optimizer
+from estimator_bridge.compat.checkpoint.slots import AVERAGE, NO_COUNTERPART, SlotRow, advice, another_optimizer
 
 _DECAY = (
     "Moving averages become the optimizer's: give it use_ema=True and ema_momentum = TF1's decay. Keras has no num_updates, "
@@ -68,6 +68,10 @@ class ToObjects(Transfer):
     def _fill(self, target: ObjectSlot, names: Mapping[str, str]) -> state.SourceSlot | None:
         """Gives one slot of the model its value; returns the source's slot, or None if there is none."""
         slots = self._names.by_variable.get(names.get(target.variable, ""), [])
+        same = [slot for slot in slots if slot.name.rpartition("/")[2] == target.slot]
+        if same:  # of an optimizer of the script's own that keeps what TensorFlow 1's does, under its name
+            self._add_slot(SlotRow(target.slot, target.slot, target.slot), same[0].name, target.stored.key)
+            return same[0]
         found = [slot for slot in slots if self._fits(slot, target)]
         if len(found) == 1 and found[0].row:
             self._add_slot(found[0].row, found[0].name, target.stored.key)

@@ -20,5 +20,5 @@ def input_fn():
 
 
 estimator.train(input_fn, steps=7)
-print("accuracy above 0:", estimator.evaluate(input_fn)["accuracy"] > 0.0)
+print("accuracy above 0:", estimator.evaluate(input_fn)["acc"] > 0.0)
 print([row["kind"].shape for row in estimator.predict(input_fn)][0])

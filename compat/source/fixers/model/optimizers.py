@@ -62,7 +62,7 @@ OPTIMIZERS = {
     "RMSPropOptimizer": Counterpart(
         "",
         {"learning_rate": "learning_rate", "decay": "rho", "momentum": "momentum", "epsilon": "epsilon", **_UNNAMED},
-        {"rho": "0.9", "momentum": "0.0", "epsilon": "1e-10", "slots": '{"ms": ("rms", 1.0), "mom": ("momentum", 0.0)}'},
+        {"rho": "0.9", "momentum": "0.0", "epsilon": "1e-10", "slots": '{"ms": ("RMSProp", 1.0), "mom": ("RMSProp_1", 0.0)}'},
         "RMSProp",
     ),
     "AdadeltaOptimizer": Counterpart(
@@ -72,14 +72,14 @@ OPTIMIZERS = {
             "learning_rate": "0.001",
             "rho": "0.95",
             "epsilon": "1e-8",
-            "slots": '{"accum": ("accum_grad", 0.0), "accum_update": ("accum_var", 0.0)}',
+            "slots": '{"accum": ("Adadelta", 0.0), "accum_update": ("Adadelta_1", 0.0)}',
         },
         "Adadelta",
     ),
     "ProximalAdagradOptimizer": Counterpart(
         "",
         {"learning_rate": "learning_rate", "l1_regularization_strength": "l1", "l2_regularization_strength": "l2", **_UNNAMED},
-        {"l1": "0.0", "l2": "0.0", "slots": '{"accum": ("accumulator", 0.1)}'},
+        {"l1": "0.0", "l2": "0.0", "slots": '{"accum": ("ProximalAdagrad", 0.1)}'},
         "ProximalAdagrad",
     ),
 }
@@ -87,7 +87,7 @@ OPTIMIZERS = {
 MOMENTUM = Counterpart(
     "",
     {**OPTIMIZERS["MomentumOptimizer"].parameters, "use_nesterov": "use_nesterov"},
-    {"use_nesterov": "False", "slots": '{"accum": ("momentum", 0.0)}'},
+    {"use_nesterov": "False", "slots": '{"accum": ("Momentum", 0.0)}'},
     "Momentum",
 )
 """Momentum whose learning rate changes: Keras multiplies the old updates by their own learning rates, TensorFlow 1 by the last one."""

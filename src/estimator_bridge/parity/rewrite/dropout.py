@@ -71,7 +71,7 @@ def equalise(step: Callable[[], Any], feeds: bool) -> None:
         original: Callable[..., Any], x: Any, rate: Any, noise_shape: Any, uniform_sampler: Any, *args: Any, **kwargs: Any
     ) -> Any:
         graph = None if tf.executing_eagerly() else outermost(tf.compat.v1.get_default_graph(), feeds)
-        if graph is not None and getattr(graph, "name", "") == "keras_graph":  # only the structure of a functional model
+        if graph is not None and _is_structure(tf.compat.v1.get_default_graph()):
             return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
         if graph is not None and _in_loop():
             refused.setdefault(graph, []).append(tf.compat.v1.get_default_graph().get_name_scope() or "dropout")
@@ -132,6 +132,13 @@ def outermost(graph: Any, through_functions: bool = False) -> Any:
     while outer is not None and (through_functions or hasattr(outer, "outer_graph")):
         graph, outer = outer, getattr(outer, "outer_graph", None)
     return graph
+
+
+def _is_structure(graph: Any) -> bool:
+    """Returns True for a graph that has only the structure of a functional model; a step may make one while it is traced."""
+    while graph is not None and not str(getattr(graph, "name", "")).endswith(("keras_graph", "_scratch_graph")):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is not None
 
 
 def _in_loop() -> bool:

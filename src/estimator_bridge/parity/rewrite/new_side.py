@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.randomness import SEED, seed_globals
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.runtime.patching import wrap
 
 
 def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
@@ -35,6 +40,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)
+    _keep_checkpoints_apart(trace.folder)
 
     def check() -> None:
         session.open_loop()
@@ -50,3 +56,14 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
             )
 
     return check
+
+
+def _keep_checkpoints_apart(folder: Path) -> None:
+    """Makes checkpoints of the script stay below a folder, so that no run goes on from those of another one."""
+    import tensorflow as tf
+
+    def init(original: Callable[..., None], manager: Any, checkpoint: Any, directory: str, *args: Any, **kwargs: Any) -> None:
+        name = hashlib.sha256(os.path.realpath(directory).encode()).hexdigest()
+        original(manager, checkpoint, str(folder / "checkpoints" / name), *args, **kwargs)
+
+    wrap(tf.train.CheckpointManager, __init__=init)

@@ -81,6 +81,10 @@ class Session:
         with tf.init_scope():
             return tf.Variable(self._start, dtype=tf.int64, trainable=False, name="estimator_bridge_step")
 
+    def leave_step(self) -> None:
+        """Sets the step to the number of steps that are done, as evaluations and predictions of the old script see it."""
+        self.step.assign(self._start + self.index)
+
     def read_step(self) -> Any:
         """Returns the global step before the training step, as a tensor."""
         return self.step.read_value()

@@ -122,6 +122,7 @@ class _Calls:
         first = recorded(session, event["call"])()()
         session.start([model], optimizers_of(model, self._keras), self._first(own, first))
         given["x"] = lockstep(session, own, recorded(session, event["call"]), event["call"])
+        session.leave_step()
         counter = _counter(self._keras)
         masks = dropout.drawn["masks"]
         with self._watched(given, counter):
