@@ -298,12 +298,17 @@ class Session:
     def begin_step(self) -> None:
         """Begins a training step."""
         self.write_validation()
-        if self._is_limited and self.index >= len(self._steps):  # --steps, or Ctrl-C in the recording
+        if self.is_over:
             raise SystemExit(0)
         dropout.begin_step()
         self._losses = []
         self._active = True
         self.step.assign(self._start + self.index)
+
+    @property
+    def is_over(self) -> bool:
+        """True if no training step may follow: --steps, Ctrl-C or a second model ended the recording."""
+        return self._is_limited and self.index >= len(self._steps)
 
     @property
     def in_step(self) -> bool:

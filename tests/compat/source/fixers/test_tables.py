@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
+from estimator_bridge import legacy
 from estimator_bridge.compat.source.fixers.estimators import support
 from estimator_bridge.compat.source.fixers.model import metrics
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
@@ -97,7 +99,8 @@ def test_momentum_follows_a_schedule_as_in_tensorflow_1(nesterov: bool) -> None:
         session.run(v1.global_variables_initializer())
         for _ in range(STEPS):
             session.run(train)
-        check_trains(new, session.run(variables))
+        expected = session.run(variables)
+    check_trains(new, expected)
 
 
 def check_trains(new: Any, expected: Any) -> None:
@@ -144,6 +147,28 @@ def test_a_schedule_decays_as_in_tensorflow_1(text: str) -> None:
 
 def test_every_schedule_has_a_case() -> None:
     assert {text.removeprefix("tf.train.").partition("(")[0] for text in DECAYS} == set(SCHEDULES)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_arrays_are_read_as_often_as_in_tensorflow_1(threads: int) -> None:
+    """Each thread of TensorFlow 1 reads all epochs."""
+    legacy.install()
+    names: dict[str, Any] = {"tf": tf}
+    exec(support()["numpy_input_fn"], names)
+    given: dict[str, Any] = {"batch_size": 4, "num_epochs": 2, "shuffle": False, "num_threads": threads}
+    values = np.arange(5.0)
+    with tf.Graph().as_default(), v1.Session() as session:
+        batch = v1.estimator.inputs.numpy_input_fn(values, **given)()
+        coordinator = v1.train.Coordinator()
+        runners = v1.train.start_queue_runners(session, coordinator)
+        expected = []
+        with contextlib.suppress(tf.errors.OutOfRangeError):
+            while True:
+                expected += session.run(batch).tolist()
+        coordinator.request_stop()
+        coordinator.join(runners)
+    found = [value for rows in names["numpy_input_fn"](values, **given)() for value in rows.numpy().tolist()]
+    assert sorted(found) == sorted(expected)
 
 
 BATCHES = (7, 7, 3)  # the last one is smaller

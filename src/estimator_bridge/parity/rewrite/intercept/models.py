@@ -86,7 +86,10 @@ class _Calls:
             given.pop(name, None)
         extra = given.pop("kwargs", {})
         with self._watched(given, _watcher(session, self._keras)):
-            return original(model, **given, **extra)
+            history = original(model, **given, **extra)
+        if session.is_over:
+            model.stop_training = False  # else evaluate would end after a batch
+        return history
 
     @contextlib.contextmanager
     def _watched(self, given: dict[str, Any], watcher: Any) -> Iterator[None]:
@@ -295,6 +298,8 @@ def _watcher(session: Session, keras: Any) -> Any:
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self.steps = batch + 1
             session.end_step()
+            if session.is_over:  # what follows the training is compared, too
+                self.model.stop_training = True
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             session.trace.write("epoch", steps=getattr(self, "steps", 0))
