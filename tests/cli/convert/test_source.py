@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +73,27 @@ def test_json_has_the_source_and_every_change(run: Run) -> None:
         3
     ].items()
     assert "# estimator-bridge: tf.train.ProximalGradientDescentOptimizer stays: " in report["source"]
+
+
+def test_a_conversion_is_proved_only_if_nothing_needs_a_human(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison itself runs in tests/compat/source/fixers/test_proof.py."""
+    commands: list[list[str]] = []
+
+    def compare(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 7)
+
+    monkeypatch.setattr(subprocess, "run", compare)
+    new = tmp_path / "new.py"
+    assert run("--prove", "--out", new, WHOLE, "--", "--epochs", "2")[0] == 7
+    assert commands[0][1:] == ["-m", "estimator_bridge", "compare", str(WHOLE), str(new), "--epochs", "2"]
+    assert run("--prove", "--out", tmp_path / "other.py", FOR_HUMANS)[0] == 1
+    assert len(commands) == 1
+    code, _, err = run("--prove", WHOLE)
+    assert code == 2
+    assert "--prove with --out NEW" in err
 
 
 BAD = {

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import itertools
 import json
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,17 +25,18 @@ _LONGEST = 1_000_000  # bytes; more is generated code
 _EPILOG = """examples:
   estimator-bridge convert source train.py --out train_keras.py
   estimator-bridge convert source train.py --out keras/
+  estimator-bridge convert source --prove --out train_keras.py train.py -- --epochs 2
   estimator-bridge convert source --diff train.py
   estimator-bridge convert source --check train.py
   estimator-bridge convert source --format json train.py > report.json
 
-The script is read, never run; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
+The script is read, never run, but by --prove; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
 below a comment that begins with "# estimator-bridge:" and says why and what to do.
 
 The new script goes to stdout, or to --out; the report goes to stderr. If --out is a folder, the modules of its own that the script
 imports are converted, too, and written beside it.
 
-exit code: 0 everything was converted, 1 something needs a human, 2 bad input.
+exit code: 0 everything was converted, 1 something needs a human, 2 bad input; with --prove, that of compare if all was converted.
 """
 
 
@@ -56,14 +58,20 @@ def add_parser(kinds: Any) -> None:
     )
     result.add_argument("--diff", action="store_true", help="print the changes in place of the new script")
     result.add_argument("--check", action="store_true", help="print nothing but the report")
+    parser.add_argument(
+        "--prove", action="store_true", help="compare both scripts if nothing needs a human; both run; needs --out"
+    )
     add_format(parser, "text: the new script and a report; json: one object with both (default: %(default)s)")
     script = parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
     script.complete = FILE
+    parser.add_argument("args", metavar="ARGS", nargs="*", help="behind --, arguments with which --prove runs both scripts")
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Converts SCRIPT, and prints or writes the result and the report."""
+    """Converts SCRIPT, prints or writes the result and the report, and compares both scripts if asked."""
+    if arguments.out is None and (arguments.prove or arguments.args):
+        raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
     text = _read(arguments.script)
     folder = arguments.out is not None and arguments.out.suffix != ".py"
     converted = _converted(arguments.script, together=folder)
@@ -88,7 +96,16 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
     if arguments.format == "text":
         _report(converted)
-    return 0 if all(one.complete for one in converted.values()) else 1
+    if not all(one.complete for one in converted.values()):
+        return 1
+    return _compare(arguments, arguments.out / arguments.script.name if folder else arguments.out) if arguments.prove else 0
+
+
+def _compare(arguments: argparse.Namespace, new: Path) -> int:
+    """Returns the exit code of a comparison of both scripts, in a process of its own."""
+    command = [sys.executable, "-m", "estimator_bridge", "compare", str(arguments.script), str(new), *arguments.args]
+    sys.stdout.flush()
+    return subprocess.run(command, stdout=sys.stderr if arguments.format == "json" else None, check=False).returncode
 
 
 def _converted(script: Path, together: bool) -> dict[Path, Conversion]:
