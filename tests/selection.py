@@ -96,7 +96,17 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
     "compat/keras_files/test_keras_files.py::test_the_command_in_processes_of_its_own",
     *(
         f"compat/source/fixers/test_conversion.py::test_it_runs_where_neither_package_is_installed[{name}]"
-        for name in ("canned", "canned_numbers", "columns", "contrib_layers", "from_keras", "keras_layers", "recurrent", "two_calls")
+        for name in (
+            "branches",
+            "canned",
+            "canned_numbers",
+            "columns",
+            "contrib_layers",
+            "from_keras",
+            "keras_layers",
+            "recurrent",
+            "two_calls",
+        )
     ),
     "compat/source/fixers/test_proof.py",
     "compat/source/test_surface.py::test_in_step_with_the_installed_tensorflow",

@@ -59,7 +59,15 @@ class Script:
 
     def copied(self, node: _Node) -> _Node:
         """Returns a copy of a part of the script, whose names mean the same."""
-        copy = node.deep_clone()
+        return self._known_as(node, node.deep_clone())
+
+    def replaced(self, node: _Node, old: cst.Name, new: cst.Name) -> _Node:
+        """Returns a part of the script with another name in the place of one."""
+        changed = node.deep_replace(old, new)
+        assert isinstance(changed, type(node))
+        return self._known_as(node, changed)
+
+    def _known_as(self, node: _Node, copy: _Node) -> _Node:
         for old, new in zip(nodes(node, cst.CSTNode), nodes(copy, cst.CSTNode), strict=True):  # type: ignore[type-abstract]
             self._origins[new] = self.origin(old)
             if old in self._names:

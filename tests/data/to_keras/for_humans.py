@@ -110,6 +110,19 @@ def a_layer_as_large_as_the_batch(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: the model function
+def other_inputs_in_prediction(features, labels, mode):
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        x = features["y"]
+        logits = tf.layers.dense(x, 1)
+        return tf.estimator.EstimatorSpec(mode, predictions=logits)
+    x = features["x"]
+    logits = tf.layers.dense(x, 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: tf.Variable
 def a_variable_in_each_step(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) * tf.Variable(1.0) - labels)
@@ -155,6 +168,7 @@ def input_fn():
 
 
 ESTIMATORS = [
+    tf.estimator.Estimator(other_inputs_in_prediction),
     tf.estimator.Estimator(a_variable_in_each_step),
     tf.estimator.Estimator(averages_of_keras),
     tf.estimator.Estimator(dropout_of_keras_that_drops_nothing),

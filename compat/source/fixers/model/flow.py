@@ -13,6 +13,8 @@ from estimator_bridge.compat.source.fixers.script import Script, code, nodes, si
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _MODES = "tensorflow.estimator.ModeKeys."
+_MODULES = ("tf", "tensorflow", "logging")
+"""Names whose attributes are functions: a call changes no value."""
 _SPECS = ("tensorflow.estimator.EstimatorSpec",)
 
 
@@ -110,7 +112,7 @@ class _Names(cst.CSTVisitor):
     def visit_Expr(self, node: cst.Expr) -> None:
         """Takes the object whose method is called for changed: ``layers.append(x)``."""
         if isinstance(node.value, cst.Call) and isinstance(node.value.func, cst.Attribute):
-            self.written.update([simple_name(node.value.func.value)] if simple_name(node.value.func.value) else [])
+            self.written.update({simple_name(node.value.func.value)} - {"", *_MODULES})
 
     def _bind(self, target: cst.CSTNode) -> None:
         if isinstance(target, cst.Name):

@@ -10,6 +10,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
+from estimator_bridge.compat.source.fixers.model.branches import unified
 from estimator_bridge.compat.source.fixers.model.flow import (
     Branch,
     Mode,
@@ -162,7 +163,7 @@ class _Analysis:
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
-        self._branches: dict[Mode, Branch] = {mode: one for mode, one in found.items() if one is not None}
+        self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None})
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
 
     def result(self) -> ModelFunction:
@@ -337,7 +338,12 @@ class _Analysis:
             found.append(metrics.metric(self._script, str(element.key.evaluated_value), call))
             names |= _read(cst.parse_expression(f"f({found[-1].update})"))
         more, measured = self._split(one, names)
-        return [*network, *(statement for statement in more if statement not in network)], measured, found
+        added = [statement for statement in more if statement not in network]
+        if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
+            raise UnconvertibleError(
+                self._function, "the model function", "the metrics are those of another network; make it one"
+            )
+        return [*network, *added], measured, found
 
     def _predictions(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], cst.BaseExpression | None]:
         one, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
@@ -349,7 +355,8 @@ class _Analysis:
         shared = [statement for statement in needed if statement in network or self._makes_variables(statement)]
         everywhere = {statement for other in self._branches.values() for statement in other.statements if other is not one}
         rest = [statement for statement in needed if statement not in shared]
-        if all(statement in everywhere for statement in shared):
+        reads_other = {name for statement in shared for name in reads_and_writes(statement)[0]} & _bound(rest)
+        if all(statement in everywhere for statement in shared) and not reads_other:
             return [*network, *(statement for statement in shared if statement not in network)], rest, value
         message = (
             "the network in prediction is made of other statements than in training; choose by an argument in one statement"
@@ -503,6 +510,10 @@ def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
         else:
             flat.append(statement)
     return flat
+
+
+def _bound(statements: Sequence[Statement]) -> set[str]:
+    return {name for statement in statements for name in reads_and_writes(statement)[1]}
 
 
 def _read(value: cst.CSTNode) -> set[str]:

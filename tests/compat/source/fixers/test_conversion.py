@@ -21,6 +21,7 @@ from tests.running import ROOT
 
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
+    "branches",
     "canned",
     "canned_numbers",
     "columns",
@@ -67,6 +68,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     expected = {
+        "branches": "60 predictions",
         "canned": "accuracy above 0: True",
         "canned_numbers": "step 15",
         "columns": "error below 1: True",

@@ -1,0 +1,75 @@
+"""Finds statements that are written once for each mode and mean the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.flow import Branch, Mode, Statement, assigned_value
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
+
+_TRAINING = cst.Name("training")
+
+
+def unified(script: Script, branches: Mapping[Mode, Branch]) -> dict[Mode, Branch]:
+    """Returns branches that share the statements of equal text; those that only differ in a flag get the method's ``training``.
+
+    A flag is the constant of ``training=True``, or of an assignment, that is True in training and False elsewhere. A text that a branch
+    has twice stays as it is.
+
+    Args:
+        script: Script around the statements.
+        branches: What a model function does in each mode.
+    """
+    texts = {mode: Counter(code(one).strip() for one in branch.statements) for mode, branch in branches.items()}
+    of_training = {*branches[Mode.TRAIN].statements}
+    known: dict[str, Statement] = {}
+    flagged: dict[str, Statement] = {}
+    found = {}
+    for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT):
+        if mode not in branches:
+            continue
+        statements: list[Statement] = []
+        for statement in branches[mode].statements:
+            text = code(statement).strip()
+            flag = _flag(statement, mode is Mode.TRAIN)
+            with_flag = code(statement.deep_replace(flag, _TRAINING)).strip() if flag is not None else ""
+            if texts[mode][text] > 1:
+                statements.append(statement)
+            elif text in known:
+                statements.append(known[text])
+            elif flag is not None and mode is Mode.TRAIN and _is_elsewhere(with_flag, branches, of_training):
+                flagged[with_flag] = script.replaced(statement, flag, _TRAINING)
+                statements.append(flagged[with_flag])
+            elif with_flag in flagged:
+                statements.append(flagged[with_flag])
+            else:
+                known[text] = statement
+                statements.append(statement)
+        found[mode] = dataclasses.replace(branches[mode], statements=tuple(statements))
+    return found
+
+
+def _is_elsewhere(text: str, branches: Mapping[Mode, Branch], of_training: set[Statement]) -> bool:
+    """Returns True if another branch has a statement of its own that only differs in the flag."""
+    others = [one for mode, branch in branches.items() if mode is not Mode.TRAIN for one in branch.statements]
+    for one in others:
+        flag = _flag(one, False) if one not in of_training else None
+        if flag is not None and code(one.deep_replace(flag, _TRAINING)).strip() == text:
+            return True
+    return False
+
+
+def _flag(statement: Statement, value: bool) -> cst.Name | None:
+    """Returns the only constant of a value that says ``training``, or that a statement assigns."""
+    whole = assigned_value(statement)
+    found = [
+        one.value
+        for one in nodes(statement, cst.Arg)
+        if isinstance(one, cst.Arg) and one.keyword is not None and one.keyword.value == "training"
+    ]
+    flags = [one for one in (*found, whole) if isinstance(one, cst.Name) and simple_name(one) == str(value)]
+    return flags[0] if len(flags) == 1 else None
