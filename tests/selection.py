@@ -228,6 +228,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
 
 FIRST = (  # the longest files start first, so that no process waits for the other at the end
     "parity/rewrite/test_compare_rewrite.py",
+    "compat/source/fixers/test_proof.py",
     "parity/test_compare.py",
     "integration",
     "parity/test_planted_faults.py",
