@@ -32,14 +32,21 @@ def model_fn(features, labels, mode, params):
     if mode == tf.estimator.ModeKeys.EVAL:
         logits = model(image, training=False)
         loss = tf.losses.sparse_softmax_cross_entropy(labels=labels, logits=logits)
-        metrics = {"accuracy": tf.metrics.accuracy(labels=labels, predictions=tf.argmax(logits, axis=1))}
+        metrics = dict(accuracy=tf.metrics.accuracy(labels=labels, predictions=tf.argmax(logits, axis=1)))
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
 
 
 def input_fn():
+    def named(values, labels):
+        features = {"image": values}
+        return features, labels
+
     draws = np.random.RandomState(0)
-    rows = {"image": draws.rand(60, 8).astype(np.float32)}, draws.randint(0, 3, 60)
-    return tf.data.Dataset.from_tensor_slices(rows).batch(12)
+    rows = draws.rand(60, 8).astype(np.float32), draws.randint(0, 3, 60)
+    dataset = tf.data.Dataset.from_tensor_slices(rows).map(named).batch(12)
+    iterator = dataset.make_one_shot_iterator()
+    features, labels = iterator.get_next()
+    return features, labels
 
 
 estimator = tf.estimator.Estimator(model_fn, params={"units": 8})

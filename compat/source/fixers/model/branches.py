@@ -22,7 +22,7 @@ def unified(script: Script, branches: Mapping[Mode, Branch]) -> dict[Mode, Branc
 
     Args:
         script: Script around the statements.
-        branches: What a model function does in each mode.
+        branches: Statements of a model function in each mode.
     """
     texts = {mode: Counter(code(one).strip() for one in branch.statements) for mode, branch in branches.items()}
     of_training = {*branches[Mode.TRAIN].statements}

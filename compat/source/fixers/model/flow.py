@@ -46,6 +46,8 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
         >>> read, written = reads_and_writes(cst.parse_statement("net, n = f(x.y, k=2), m[0]"))
         >>> sorted(read), sorted(written)
         (['f', 'm', 'x'], ['n', 'net'])
+        >>> reads_and_writes(cst.parse_statement("def g(a): b = a + c"))
+        (frozenset({'c'}), frozenset({'g'}))
     """
     names = _Names()
     statement.visit(names)
@@ -94,8 +96,13 @@ class _Names(cst.CSTVisitor):
     def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
         self._bind(node.target)
 
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        inner = _Names()
+        for part in (node.params, node.body, *node.decorators):
+            part.visit(inner)
+        self.read |= inner.read - inner.own - inner.written  # what it assigns is its own
         self.written.add(node.name.value)
+        return False
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         self.written.add(node.name.value)

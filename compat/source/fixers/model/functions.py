@@ -326,6 +326,9 @@ class _Analysis:
         if one is None or value is None:
             return network, [], []
         entries = value if not isinstance(value, cst.Name) else assigned(value.value, one.statements) or value
+        if isinstance(entries, cst.Call) and code(entries.func) == "dict" and all(one.keyword for one in entries.args):
+            named = [(one.keyword.value, one.value) for one in entries.args if one.keyword is not None]
+            entries = cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), one) for name, one in named])
         if not isinstance(entries, cst.Dict):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "it is not written as one dict; write it so")
         found, names = [], set()
