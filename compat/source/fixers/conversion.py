@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.estimators import CONVERTED, EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.estimators import CONVERTED, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
-from estimator_bridge.compat.source.fixers.inputs import makes_iterator, returned_dataset
+from estimator_bridge.compat.source.fixers.inputs import dataset_behind, makes_iterator, returned_dataset
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import take_apart
+from estimator_bridge.compat.source.fixers.model.layers import with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
@@ -78,6 +79,7 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
     script = Script(text)
     if not any(name.startswith("tensorflow.") for name in script.imported()):
         return Conversion(text, ())
+    script = Script(with_functions(script))
     changes: list[Change] = []
     classes, inside = _model_classes(script, changes)
     models = {name: written.name.value for name, written in classes.items()}
@@ -255,6 +257,16 @@ class _Calls(Marking):
             self.keep(comment)
         return new
 
+    def leave_Lambda(self, original_node: cst.Lambda, updated_node: cst.Lambda) -> cst.Lambda:
+        dataset = dataset_behind(self._script, original_node.body)
+        if dataset is None:
+            return updated_node
+        self._changes.append(Change(self._script.line(original_node), "lambda", Outcome.CONVERTED, "returns the dataset"))
+        return updated_node.with_changes(body=dataset)
+
+    def leave_Dict(self, original_node: cst.Dict, updated_node: cst.Dict) -> cst.BaseExpression:
+        return parsed(self._calls.updates[original_node]) if original_node in self._calls.updates else updated_node
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
@@ -264,6 +276,8 @@ class _Calls(Marking):
             if function not in self._explained:
                 self._explained.add(function)
                 self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
+        elif self._calls.is_config(node.value) and node.attr.value in FIELDS - KEPT_FIELDS:
+            self._stays(node, code(node), "the RunConfig is a dict now, without this field; write the value itself")
         elif numpy_spelled(name) == "":
             self._stays(
                 node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means"
@@ -286,6 +300,8 @@ class _Calls(Marking):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
+        if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
+            return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
         function = self._functions[0] if self._functions else ""
         if name not in MODES or function in self._with_specs:
             return updated_node

@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model import optimizers
+from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
@@ -59,6 +59,14 @@ _SERVING = {
     ),
 }
 """Functions that make what a server sends, with the function of the new script and its parameters."""
+_ADD_METRICS = ("estimator", "metric_fn")
+_WITH_METRICS = ("tensorflow.contrib.estimator.add_metrics", "tensorflow.estimator.add_metrics")
+_SAME = {
+    "tensorflow.contrib.learn.datasets.base.load_csv_with_header": "load_csv_with_header",
+    "tensorflow.contrib.training.HParams": "HParams",
+    "tensorflow.contrib.training.python.training.hparam.HParams": "HParams",
+}
+"""Functions and classes that the new script contains, with the same arguments."""
 _HEADS: dict[str, tuple[str, ...]] = {
     "Classifier": ("n_classes", "weight_column", "label_vocabulary"), "Regressor": ("label_dimension", "weight_column"),
 }  # fmt: skip
@@ -72,15 +80,7 @@ CANNED = {
     for network, parameters in _NETWORKS.items() for head in _HEADS
 }  # fmt: skip
 """Canned Estimators with their parameters, in their order. LinearRegressor and its like take no label_vocabulary."""
-_WITHOUT_FIXER = {
-    "weight_column",
-    "label_vocabulary",
-    "input_layer_partitioner",
-    "partitioner",
-    "warm_start_from",
-    "loss_reduction",
-    "batch_norm",
-}
+_WITHOUT_FIXER = {"weight_column", "input_layer_partitioner", "partitioner", "warm_start_from", "batch_norm"}
 """Parameters of canned Estimators that the printed classes do not have."""
 _DEFAULTS = {
     "DNN": {"optimizer": ("Adagrad", "0.05")},
@@ -97,7 +97,12 @@ _RUN_CONFIG = (
     "model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "session_config",
     "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps",
 )  # fmt: skip
-_KEPT_CONFIG = {"model_dir", "save_checkpoints_steps", "session_config", "keep_checkpoint_max"}
+FIELDS = frozenset(
+    (*_RUN_CONFIG, "cluster_spec", "is_chief", "master", "evaluation_master", "num_ps_replicas", "num_worker_replicas", "service",
+     "task_id", "task_type", "global_id_in_cluster", "train_distribute", "eval_distribute", "device_fn", "protocol")
+)  # fmt: skip
+"""Fields that scripts read of a RunConfig."""
+KEPT_FIELDS = {"model_dir", "save_checkpoints_steps", "session_config", "keep_checkpoint_max"}
 """Fields of RunConfig that the new script reads; the other ones change no value that is trained, but for the seed."""
 _LEFT_OUT = {
     "tf_random_seed": "call tf.random.set_seed; other numbers are drawn",
@@ -114,7 +119,7 @@ _EMPTY = ("None", "False", "[]", "()")
 
 CONVERTED = frozenset(
     ("tensorflow.estimator.Estimator", _OF_KERAS, "tensorflow.estimator.RunConfig", "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
-     "tensorflow.estimator.inputs.pandas_input_fn", *_SPECS, *_SERVING, *_READERS, *CANNED)
+     "tensorflow.estimator.inputs.pandas_input_fn", *_SAME, *_WITH_METRICS, *_SPECS, *_SERVING, *_READERS, *CANNED)
 )  # fmt: skip
 """Functions whose calls are converted, or marked with a reason of their own."""
 
@@ -157,6 +162,7 @@ class EstimatorCalls:
     Attributes:
         used: Names of the functions that the new script must contain.
         merged: Assignments to fields that are arguments of a call now.
+        updates: What stands for the dict of a function that ``add_metrics`` takes.
         left_out: Calls, their arguments that the new script does not have, and the consequence.
     """
 
@@ -164,7 +170,11 @@ class EstimatorCalls:
         self._script = script
         self._classes = classes
         assigned = _assignments(script.module)
-        self._models = {name for name, value in assigned if self._is_estimator(value)}
+        self._models: set[str] = set()
+        self._makers: set[str] = set()
+        self._find_models(assigned)
+        self._configs: set[str] = set()
+        self._configs = {name for name, value in assigned if self.is_config(value)}
         self._canned_models = {name for name, value in assigned if script.called(value) in CANNED}
         self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
@@ -181,6 +191,11 @@ class EstimatorCalls:
         }
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
+        self.updates: dict[cst.CSTNode, str] = {}
+        self._measured: dict[str, list[metrics.Metric] | UnconvertibleError] = {}
+        for node in nodes(script.module, cst.Call):
+            if script.called(node) in _WITH_METRICS and isinstance(node, cst.Call):
+                self._read_metrics((arguments(node, _ADD_METRICS) or {}).get("metric_fn"))
         self.used: set[str] = set()
         self.left_out: list[tuple[cst.Call, str, str]] = []
 
@@ -194,7 +209,40 @@ class EstimatorCalls:
         return f"keras_{name}" if name in self._taken else name
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
-        return self._script.called(value) in (*_ESTIMATOR, _OF_KERAS, *CANNED)
+        made = self._script.called(value) in (*_ESTIMATOR, _OF_KERAS, *_WITH_METRICS, *CANNED)
+        own = (
+            code(value.func).removeprefix("self.") in self._makers
+            if isinstance(value, cst.Call)
+            else code(value) in self._models
+        )
+        return made or own
+
+    def _find_models(self, assigned: list[tuple[str, cst.BaseExpression]]) -> None:
+        """Finds the names and attributes that are Estimators, and the functions that return them, those of other functions too."""
+        functions = [one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+        calls: dict[str, list[cst.Call]] = {}
+        for node in nodes(self._script.module, cst.Call):
+            assert isinstance(node, cst.Call)
+            calls.setdefault(simple_name(node.func), []).append(node)
+        known = -1
+        while known < len(self._models) + len(self._makers):
+            known = len(self._models) + len(self._makers)
+            self._models.update(name for name, value in assigned if self._is_estimator(value))
+            for one in functions:
+                returned = [node.value for node in nodes(one.body, cst.Return) if isinstance(node, cst.Return) and node.value]
+                if any(self._is_estimator(value) for value in returned):
+                    self._makers.add(one.name.value)
+                names = [parameter.name.value for parameter in one.params.params]
+                for call in calls.get(one.name.value, ()):
+                    given = arguments(call, names) or {}
+                    self._models.update(name for name, value in given.items() if self._is_estimator(value))
+
+    def is_config(self, value: cst.BaseExpression) -> bool:
+        """Returns True for a RunConfig: a name of one, or an expression that makes one."""
+        made = value.func if isinstance(value, cst.Call) else None
+        if isinstance(made, cst.Attribute) and made.attr.value == "replace":
+            return self.is_config(made.value)
+        return simple_name(value) in self._configs or self._script.called(value) == "tensorflow.estimator.RunConfig"
 
     def only_logs(self, value: cst.CSTNode) -> bool:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
@@ -228,10 +276,19 @@ class EstimatorCalls:
             return self._mnist(call, name)
         if name in CANNED:
             return self._canned(old, call, name.rpartition(".")[2])
+        if name in _SAME:
+            return f"{self._use(_SAME[name])}({', '.join(_argument(argument) for argument in call.args)})"
+        if name in _WITH_METRICS:
+            return self._with_metrics(call)
         if name.startswith(_INPUTS):
             return self._input(call, name.removeprefix(_INPUTS))
         if name in (*_SPECS, *_SERVING, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"):
             return self._settings(name, old, call)
+        if isinstance(old.func, cst.Attribute) and old.func.attr.value == "replace" and self.is_config(old.func.value):
+            assert isinstance(call.func, cst.Attribute)
+            given = self._given(call, (), set(_RUN_CONFIG), "RunConfig.replace")
+            self._leave_out(old, given, KEPT_FIELDS)
+            return f"dict({code(call.func.value)}, {_written(given, KEPT_FIELDS)})".replace("dict(dict(), ", "dict(")
         if name == "tensorflow.estimator.train_and_evaluate":
             given = self._given(
                 call,
@@ -240,9 +297,16 @@ class EstimatorCalls:
                 "tf.estimator.train_and_evaluate",
             )
             return f"{self._use('train_and_evaluate')}({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
-        if isinstance(call.func, cst.Attribute) and simple_name(call.func.value) in self._models:
-            return self._method(old, call, simple_name(call.func.value), call.func.attr.value)
+        if isinstance(old.func, cst.Attribute) and isinstance(call.func, cst.Attribute) and self._has_methods(old, old.func):
+            return self._method(old, call, code(call.func.value), call.func.attr.value)
         return None
+
+    def _has_methods(self, call: cst.Call, function: cst.Attribute) -> bool:
+        """Returns True for a call of an Estimator's method; one with an input function is no other object's."""
+        given = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+        return self._is_estimator(function.value) or (
+            function.attr.value in ("train", "evaluate", "predict") and "input_fn" in given
+        )
 
     def _settings(self, name: str, old: cst.Call, call: cst.Call) -> str:
         """Returns a dict of the settings that the new script reads, or the call that applies those of a session."""
@@ -264,8 +328,8 @@ class EstimatorCalls:
             fields = {field.rpartition(".")[2]: value for field, value in given.items()}
             return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
         given = self._given(call, _RUN_CONFIG, set(_RUN_CONFIG), "tf.estimator.RunConfig")
-        self._leave_out(old, given, _KEPT_CONFIG)
-        return f"dict({_written(given, _KEPT_CONFIG)})"
+        self._leave_out(old, given, KEPT_FIELDS)
+        return f"dict({_written(given, KEPT_FIELDS)})"
 
     def _session(self, old: cst.Call, call: cst.Call) -> Arguments:
         """Returns the fields of a ConfigProto, among them those that are set later."""
@@ -316,6 +380,38 @@ class EstimatorCalls:
             written = code(function)
         return f"{written}({_written(given, {'params', 'model_dir', 'config'})})"
 
+    def _read_metrics(self, asked: cst.BaseExpression | None) -> None:
+        """Reads a function of metrics: one of the script, or one that such a function returns."""
+        name = simple_name(asked.func if isinstance(asked, cst.Call) else asked)
+        found = [
+            one
+            for one in nodes(self._script.module, cst.FunctionDef)
+            if isinstance(one, cst.FunctionDef) and one.name.value == name
+        ]
+        if found and isinstance(asked, cst.Call):
+            last = code(found[0].body.body[-1]).strip()
+            found = [
+                one for one in found[0].body.body if isinstance(one, cst.FunctionDef) and last == f"return {one.name.value}"
+            ]
+        try:
+            if asked is not None and len(found) == 1:
+                measured, of_dict = metrics.added(self._script, found[0])
+                values = {one.name: one.update.replace("sample_weight=", "") for one in of_dict}
+                self.updates[measured] = "{" + ", ".join(f'"{key}": ({value},)' for key, value in values.items()) + "}"
+                self._measured[code(asked)] = of_dict
+        except UnconvertibleError as reason:
+            self._measured[code(asked or cst.Name(name))] = reason
+
+    def _with_metrics(self, call: cst.Call) -> str:
+        given = self._given(call, _ADD_METRICS, {*_ADD_METRICS}, "add_metrics")
+        found = self._measured.get(code(given["metric_fn"]))
+        if found is None:
+            raise UnconvertibleError(call, "add_metrics", "its function is none of this file; add Keras metrics to the model")
+        if isinstance(found, UnconvertibleError):
+            raise found
+        made = ", ".join(f'"{one.name}": {one.made}' for one in found)
+        return f"{self._use('add_metrics')}({code(given['estimator'])}, {code(given['metric_fn'])}, {{{made}}})"
+
     def _mnist(self, call: cst.Call, name: str) -> str:
         given = self._given(call, _READERS[name], {*_MNIST, "seed", "source_url", "name"}, name.replace("tensorflow", "tf", 1))
         if code(given.pop("name", cst.SimpleString('"mnist"'))).strip("'\"") != "mnist":
@@ -325,6 +421,8 @@ class EstimatorCalls:
     def _canned(self, old: cst.Call, call: cst.Call, name: str) -> str:
         parameters = CANNED[f"tensorflow.estimator.{name}"]
         given = self._given(call, parameters, set(parameters) - _WITHOUT_FIXER, f"tf.estimator.{name}")
+        if "loss_reduction" in given:
+            given["loss_reduction"] = self._reduction(call, given["loss_reduction"])
         defaults = _DEFAULTS[re.sub("Classifier$|Regressor$", "", name)]
         written = [_written(given, given.keys() - defaults.keys())]
         asked = arguments(old, parameters) or {}
@@ -337,6 +435,16 @@ class EstimatorCalls:
             if text != default:
                 written.append(f"{parameter}={text}")
         return f"{self._use(name)}({', '.join(written)})"
+
+    def _reduction(self, call: cst.Call, asked: cst.BaseExpression) -> cst.SimpleString:
+        """Returns the name of a reduction; those to a mean are one where no rows are weighted."""
+        names = {"SUM": "sum", **dict.fromkeys(("MEAN", "SUM_OVER_BATCH_SIZE", "SUM_OVER_NONZERO_WEIGHTS"), "mean")}
+        name = names.get(code(asked).rpartition("Reduction.")[2])
+        if name is None:
+            raise UnconvertibleError(
+                call, f"{code(call.func)}(loss_reduction=...)", "it is no sum and no mean; write train_step"
+            )
+        return cst.SimpleString(f'"{name}"')
 
     def _optimizer(self, asked: cst.BaseExpression, rate: str) -> str:
         """Returns the optimizer of a canned Estimator; empty if there is none of Keras for it."""
@@ -412,4 +520,6 @@ class _Assignments(cst.CSTVisitor):
         self.found: list[tuple[str, cst.BaseExpression]] = []
 
     def visit_Assign(self, node: cst.Assign) -> None:
-        self.found += [(simple_name(target.target), node.value) for target in node.targets if simple_name(target.target)]
+        self.found += [
+            (code(target.target), node.value) for target in node.targets if isinstance(target.target, cst.Name | cst.Attribute)
+        ]

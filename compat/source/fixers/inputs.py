@@ -42,14 +42,29 @@ def returned_dataset(script: Script, function: cst.FunctionDef) -> tuple[cst.Bas
         made = _statement_that_binds(iterator.value, body)
         iterator = assigned(iterator.value, body)
         used |= {made} if made is not None else set()
-    dataset = _base(iterator, "make_one_shot_iterator")
-    if dataset is None and isinstance(iterator, cst.Call) and script.called(iterator) == _MAKER and len(iterator.args) == 1:
-        dataset = iterator.args[0].value
+    dataset = _iterated(script, iterator)
     if dataset is None:
         return None
     bound = {name for statement in used for name in reads_and_writes(statement)[1]}
     others = [statement for statement in body[:-1] if statement not in used]
     return None if any(bound & (reads | writes) for reads, writes in map(reads_and_writes, others)) else (dataset, used)
+
+
+def dataset_behind(script: Script, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Returns the dataset whose next tensors an expression is; None for any other one.
+
+    Args:
+        script: Script around the expression.
+        value: Expression, e.g. ``data.make_one_shot_iterator().get_next()``.
+    """
+    return _iterated(script, _base(value, "get_next"))
+
+
+def _iterated(script: Script, iterator: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """Returns the dataset that an iterator goes through."""
+    if isinstance(iterator, cst.Call) and script.called(iterator) == _MAKER and len(iterator.args) == 1:
+        return iterator.args[0].value
+    return _base(iterator, "make_one_shot_iterator")
 
 
 def _without_none(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -62,7 +77,7 @@ def makes_iterator(function: cst.FunctionDef) -> bool:
     """Returns True if a function makes an iterator of a dataset."""
     names = ("make_one_shot_iterator", "make_initializable_iterator")
     found = [node for node in nodes(function, cst.Attribute) if isinstance(node, cst.Attribute) and node.attr.value in names]
-    inner = [node for one in nodes(function.body, cst.FunctionDef) for node in nodes(one, cst.Attribute)]
+    inner = [node for one in nodes(function.body, cst.FunctionDef, cst.Lambda) for node in nodes(one, cst.Attribute)]
     return any(node not in inner for node in found)
 
 

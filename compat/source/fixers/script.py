@@ -53,7 +53,7 @@ class Script:
         found = self._names.get(node, ())
         names = found() if callable(found) else found
         if not names and self._has_star and root.value == "tf":  # of one of the script's own modules
-            return "tensorflow" + code(node).removeprefix("tf")
+            return canonical("tensorflow" + code(node).removeprefix("tf"))
         imported = {canonical(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
         return imported.pop() if len(imported) == 1 else ""
 

@@ -179,7 +179,7 @@ class ModeTests:
     def __init__(self, script: Script, mode_name: str, body: Sequence[Statement]) -> None:
         self._script = script
         self._mode_name = mode_name
-        self._constants = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
+        self._constants = [one for one in (*script.module.body, *body) if isinstance(one, cst.SimpleStatementLine)]
         self.flags: dict[str, cst.BaseExpression] = {}
         for statement in body:
             if isinstance(statement, cst.SimpleStatementLine):
@@ -234,7 +234,7 @@ class ModeTests:
     def _mode(self, node: cst.BaseExpression) -> Mode | None:
         if isinstance(node, cst.Name):
             node = assigned(node.value, self._constants) or node
-        name = self._script.name(node)
+        name = self._script.name(node).replace("contrib.learn.", "estimator.").replace("ModeKeys.INFER", "ModeKeys.PREDICT")
         if name.startswith(_MODES) and name.removeprefix(_MODES) in Mode.__members__:
             return Mode[name.removeprefix(_MODES)]
         texts = {"'train'": Mode.TRAIN, "'eval'": Mode.EVAL, "'infer'": Mode.PREDICT}

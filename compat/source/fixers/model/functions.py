@@ -26,6 +26,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, find_updates
 from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
@@ -64,7 +65,6 @@ _WITH_AVERAGES = (
     "Xception",
 )
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
-_STEPS = ("tensorflow.train.get_global_step", "tensorflow.train.get_or_create_global_step")
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
@@ -176,12 +176,12 @@ class _Analysis:
         self._same_loss(loss_value, {*network, *loss})
         network, measured, found = self._metrics(network)
         network, predicted, predictions = self._predictions(network)
-        prepared, optimizer = self._optimizer(spec)
+        updates = find_updates(self._script, train.statements, spec, self._check, {self._features, self._labels})
         used = {*network, *loss, *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
-            tuple(prepared), optimizer, tuple(self._left_out(used)),
+            updates.prepared, updates.optimizer, tuple(self._left_out(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras,
         )  # fmt: skip
 
@@ -305,9 +305,8 @@ class _Analysis:
         return self._makes_layers(name, frozenset()) or any(trains)
 
     def _updates_run(self) -> bool:
-        return any(
-            self._script.name(node) == "tensorflow.GraphKeys.UPDATE_OPS" for node in nodes(self._function, cst.Attribute)
-        )
+        asked = ("tensorflow.GraphKeys.UPDATE_OPS", OPTIMIZE_LOSS)
+        return any(self._script.name(node) in asked for node in nodes(self._function, cst.Attribute))
 
     def _same_loss(self, loss_value: cst.BaseExpression, known: set[Statement]) -> None:
         evaluation = self._branches.get(Mode.EVAL)
@@ -379,12 +378,21 @@ class _Analysis:
             key, value = (entry.key, self._values(entry.value, one)[-1]) if isinstance(entry, cst.DictElement) else (None, None)
             is_predict = self._script.called(value) == "tensorflow.estimator.export.PredictOutput"
             given = arguments(value, ("outputs",)) if is_predict and isinstance(value, cst.Call) else None
-            if isinstance(key, cst.SimpleString) and given and code(given["outputs"]) in known:
-                names.append(str(key.evaluated_value))
+            name = self._text(key, one)
+            if name and given and code(given["outputs"]) in known:
+                names.append(name)
             elif self._exports():
                 message = "only PredictOutput of the predictions is converted; write the signatures by hand"
                 raise UnconvertibleError(one.spec, "EstimatorSpec(export_outputs=...)", message)
         return tuple(dict.fromkeys([*names, "serving_default"])) if len(names) == 1 else tuple(names)
+
+    def _text(self, value: cst.BaseExpression | None, one: Branch) -> str:
+        """Returns the text that an expression is; empty for all else."""
+        constants = [each for each in (*self._script.module.body, *one.statements) if isinstance(each, cst.SimpleStatementLine)]
+        value = assigned(value.value, constants) if isinstance(value, cst.Name) else value
+        if value is not None and self._script.name(value).endswith(".DEFAULT_SERVING_SIGNATURE_DEF_KEY"):
+            return "serving_default"
+        return str(value.evaluated_value) if isinstance(value, cst.SimpleString) else ""
 
     def _values(self, value: cst.BaseExpression | None, one: Branch) -> list[cst.BaseExpression]:
         """Returns an expression, and what it was assigned if it is a name."""
@@ -398,75 +406,6 @@ class _Analysis:
     def _makes_variables(self, statement: Statement) -> bool:
         names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
         return any(name.startswith(_MAKERS) for name in names)
-
-    def _optimizer(self, spec: Arguments) -> tuple[list[Statement], str]:
-        statements = self._branches[Mode.TRAIN].statements
-        value = spec.get("train_op")
-        flat = _unwrapped(statements)
-        minimized = self._minimized(assigned(value.value, flat) if isinstance(value, cst.Name) else value, flat)
-        if not (
-            isinstance(minimized, cst.Call)
-            and isinstance(minimized.func, cst.Attribute)
-            and minimized.func.attr.value == "minimize"
-        ):
-            raise UnconvertibleError(
-                self._branches[Mode.TRAIN].spec,
-                "train_op",
-                "it is not made by minimize of an optimizer; use clipnorm or train_step",
-            )
-        given = arguments(minimized, ("loss", "global_step"))
-        if (
-            given is None
-            or not given.keys() <= {"loss", "global_step", "name"}
-            or code(given.get("loss", spec["loss"])) != code(spec["loss"])
-        ):
-            raise UnconvertibleError(
-                minimized, "minimize", "it minimizes something else than the loss, or some variables alone; write train_step"
-            )
-        maker = minimized.func.value
-        made = assigned(maker.value, flat) if isinstance(maker, cst.Name) else maker
-        if not isinstance(made, cst.Call) or not optimizers.is_optimizer(self._script.called(made)):
-            raise UnconvertibleError(minimized, "the optimizer", "it is not made by one call of tf.train; write it so")
-        needed = needed_for(_read(made), flat)
-        replaced = [self._with_schedule(statement) for statement in needed if not self._is_step(statement)]
-        scheduled = any(new is not old for new, old in zip(replaced, needed, strict=False))
-        text = optimizers.optimizer(self._script, made)
-        if scheduled or "schedules." in text:
-            text = optimizers.optimizer(self._script, made, scheduled=True)
-        return replaced, text
-
-    def _minimized(self, value: cst.BaseExpression | None, statements: Sequence[Statement]) -> cst.BaseExpression | None:
-        """Returns what a train_op is, without the count of steps that some scripts group with it."""
-        if self._script.called(value) != "tensorflow.group" or not isinstance(value, cst.Call):
-            return value
-        parts = [assigned(one.value.value, statements) if isinstance(one.value, cst.Name) else one.value for one in value.args]
-        rest = [
-            one for one in parts if self._script.called(one) != "tensorflow.assign_add" or not self._counts(one, statements)
-        ]
-        return rest[0] if len(rest) == 1 else value
-
-    def _counts(self, call: cst.BaseExpression | None, statements: Sequence[Statement]) -> bool:
-        """Returns True for a call that adds 1 to the global step."""
-        given = arguments(call, ("ref", "value")) if isinstance(call, cst.Call) else None
-        step = (given or {}).get("ref")
-        step = assigned(step.value, statements) if isinstance(step, cst.Name) else step
-        return self._script.called(step) in _STEPS and given is not None and code(given["value"]) == "1"
-
-    def _is_step(self, statement: Statement) -> bool:
-        value = assigned_value(statement)
-        return value is not None and self._script.called(value) in _STEPS
-
-    def _with_schedule(self, statement: Statement) -> Statement:
-        value = assigned_value(statement)
-        text = optimizers.schedule(self._script, value) if value is not None else None
-        if text is not None and value is not None:
-            changed = statement.deep_replace(value, cst.parse_expression(text))
-            assert isinstance(changed, cst.SimpleStatementLine)
-            return changed
-        self._check(statement)
-        if {self._features, self._labels} & reads_and_writes(statement)[0]:
-            raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
-        return statement
 
     def _in_order(self, statements: Sequence[Statement]) -> list[Statement]:
         chosen = set(statements)
@@ -501,18 +440,6 @@ class _Analysis:
                         statement, "the model function", "nothing reads what this does; move it out of the function"
                     )
         return rest
-
-
-def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
-    """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
-    flat: list[Statement] = []
-    for statement in statements:
-        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
-            inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            flat += _unwrapped(inner)
-        else:
-            flat.append(statement)
-    return flat
 
 
 def _bound(statements: Sequence[Statement]) -> set[str]:

@@ -74,6 +74,8 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),
 }
 """Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
+_FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
+"""Class below ``tf.layers``: the function that makes such a layer and calls it."""
 _TRAINING = ("batch_normalization", "dropout")
 _DEFAULTS = {"dropout": {"rate": "0.5"}}
 """Arguments that Keras needs where TensorFlow 1 has a default."""
@@ -102,6 +104,35 @@ def is_keras(name: str) -> bool:
     """Returns True for a function or class of Keras that makes layers, e.g. ``tensorflow.keras.layers.Dense``."""
     below = re.sub(r"^(tensorflow\.(python\.)?)?keras\.", "", name)
     return below != name and below.startswith(("layers.", "models.", "applications.", "Model", "Sequential"))
+
+
+def with_functions(script: Script) -> str:
+    """Returns the source in which layers that are called where they are made are calls of functions.
+
+    Args:
+        script: Script.
+
+    Example:
+        >>> with_functions(Script("import tensorflow as tf\\nnet = tf.layers.Dense(9, name='a')(net)"))
+        "import tensorflow as tf\\nnet = tf.layers.dense(net, 9, name='a')"
+    """
+    return script.module.visit(_Functions(script)).code
+
+
+class _Functions(cst.CSTTransformer):
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        made = updated_node.func
+        function = _FUNCTIONS.get(self._script.called(original_node.func).removeprefix("tensorflow.layers."))
+        first = updated_node.args[0] if updated_node.args else None
+        if function is None or first is None or first.keyword or first.star or not isinstance(made, cst.Call):
+            return updated_node
+        assert isinstance(made.func, cst.Attribute)
+        every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
+        return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
 
 
 def item_name(function: str) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.flow import assigned
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 PREFIX = "tensorflow.metrics."
@@ -87,3 +88,27 @@ def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:
     if "weights" in values:
         update += f", sample_weight={values['weights']}"
     return Metric(name, "tf_keras.metrics." + row.keras.replace("NAME", repr(name).replace("'", '"')), update)
+
+
+def added(script: Script, function: cst.FunctionDef) -> tuple[cst.Dict, list[Metric]]:
+    """Returns the dict that a function for ``add_metrics`` returns, and a metric for each of its entries.
+
+    Args:
+        script: Script around the function.
+        function: Function of labels and predictions.
+
+    Raises:
+        UnconvertibleError: It has other arguments, or its dict is not written as one.
+    """
+    (*body, last) = function.body.body
+    returned = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    value = returned.value if isinstance(returned, cst.Return) else None
+    if isinstance(value, cst.Name):
+        value = assigned(value.value, [one for one in body if isinstance(one, cst.SimpleStatementLine)])
+    parameters = {one.name.value for one in function.params.params}
+    entries = [one for one in value.elements if isinstance(one, cst.DictElement)] if isinstance(value, cst.Dict) else []
+    keys = [str(one.key.evaluated_value) for one in entries if isinstance(one.key, cst.SimpleString)]
+    if not isinstance(value, cst.Dict) or len(keys) != len(value.elements) or parameters != {"labels", "predictions"}:
+        message = "it does not return one dict of metrics of labels and predictions; add Keras metrics to the model"
+        raise UnconvertibleError(function, function.name.value, message)
+    return value, [metric(script, key, one.value) for key, one in zip(keys, entries, strict=True)]

@@ -148,19 +148,22 @@ def optimizer(script: Script, call: cst.Call, scheduled: bool = False) -> str:
     return _converted(script, call, table, "compute its updates in train_step, and prove the result with compare")
 
 
-def by_name(name: str, rate: str) -> str:
-    """Returns the Keras optimizer for a name that canned Estimators know; empty if there is none.
+def by_name(name: str, rate: str, scheduled: bool = False) -> str:
+    """Returns the Keras optimizer for a name that TensorFlow 1 knows; empty if there is none.
 
     Args:
         name: E.g. ``Adam``.
-        rate: Learning rate, which TensorFlow 1's canned Estimators give to all that are asked for by name.
+        rate: Learning rate, or a schedule.
+        scheduled: The rate changes.
 
     Example:
         >>> by_name("SGD", "0.05"), by_name("Nadam", "0.05")
         ('tf_keras.optimizers.legacy.SGD(learning_rate=0.05)', '')
     """
     row = OPTIMIZERS.get({"SGD": "GradientDescent"}.get(name, name) + "Optimizer")
-    return _written(row, {**row.always, "learning_rate": rate}) if row is not None and rate else ""
+    momentum = {"momentum": "0.9"} if name == "Momentum" else {}
+    row = MOMENTUM if momentum and scheduled else row
+    return _written(row, {**row.always, "learning_rate": rate, **momentum}) if row is not None and rate else ""
 
 
 def is_optimizer(name: str) -> bool:

@@ -1,0 +1,318 @@
+"""Finds the optimizer behind a ``train_op``, with the clipping of its gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model import optimizers
+from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, needed_for, reads_and_writes
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
+
+STEPS = tuple(
+    f"tensorflow.{module}.{function}"
+    for module in ("train", "contrib.framework")
+    for function in ("get_global_step", "get_or_create_global_step")
+)
+OPTIMIZE_LOSS = "tensorflow.contrib.layers.optimize_loss"
+"""It also runs the operations of UPDATE_OPS."""
+_OPTIMIZE_LOSS = ("loss", "global_step", "learning_rate", "optimizer", "gradient_noise_scale", "gradient_multipliers", "clip_gradients",
+                  "learning_rate_decay_fn", "update_ops", "variables", "name", "summaries")  # fmt: skip
+_CLIPS = {
+    "tensorflow.clip_by_norm": "clipnorm",
+    "tensorflow.clip_by_average_norm": "",
+    "tensorflow.clip_by_value": "clipvalue",
+    "tensorflow.clip_by_global_norm": "global_clipnorm",
+}
+"""Functions that clip, and the arguments of a Keras optimizer that do the same."""
+_OTHERWISE = (
+    "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
+)
+_Expression = cst.BaseExpression
+
+
+@dataclasses.dataclass(frozen=True)
+class Updates:
+    """The updates that a ``train_op`` makes.
+
+    Attributes:
+        prepared: Statements that the optimizer needs.
+        optimizer: Expression that makes the Keras optimizer.
+    """
+
+    prepared: tuple[Statement, ...]
+    optimizer: str
+
+
+def find_updates(
+    script: Script, statements: Sequence[Statement], spec: Arguments, check: Callable[[Statement], None], batch: set[str]
+) -> Updates:
+    """Finds the optimizer behind the ``train_op`` of an EstimatorSpec.
+
+    Args:
+        script: Script around the model function.
+        statements: Statements of the model function in training.
+        spec: Arguments of the EstimatorSpec.
+        check: Function that raises for a statement that a model cannot contain.
+        batch: Names of features and labels.
+
+    Raises:
+        UnconvertibleError: It does more than a Keras optimizer does.
+    """
+    return _Finder(script, statements, spec, check, batch).found()
+
+
+class _Finder:
+    def __init__(
+        self,
+        script: Script,
+        statements: Sequence[Statement],
+        spec: Arguments,
+        check: Callable[[Statement], None],
+        batch: set[str],
+    ) -> None:
+        self._script = script
+        self._flat = _unwrapped(statements)
+        self._spec = spec
+        self._check = check
+        self._batch = batch
+        self._clips: dict[str, _Expression] = {}
+
+    def found(self) -> Updates:
+        asked = self._spec.get("train_op")
+        value = self._without_count(assigned(asked.value, self._flat) if isinstance(asked, cst.Name) else asked)
+        if isinstance(value, cst.Call) and self._script.called(value) == OPTIMIZE_LOSS:
+            return self._of_optimize_loss(value)
+        method = value.func.attr.value if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) else ""
+        if method not in ("minimize", "apply_gradients") or not isinstance(value, cst.Call):
+            raise UnconvertibleError(asked or self._flat[-1], "train_op", _OTHERWISE)
+        assert isinstance(value.func, cst.Attribute)
+        maker = value.func.value
+        first = "loss" if method == "minimize" else "grads_and_vars"
+        given = arguments(value, (first, "global_step"))
+        if given is None or not given.keys() <= {first, "global_step", "name"} or first not in given:
+            raise UnconvertibleError(
+                value, method, "it minimizes something else than the loss, or some variables alone; write train_step"
+            )
+        if method == "minimize":
+            self._check_loss(value, given["loss"])
+        else:
+            self._take_pairs(given["grads_and_vars"], len(self._flat), maker)
+        made = assigned(maker.value, self._flat) if isinstance(maker, cst.Name) else maker
+        if not isinstance(made, cst.Call) or not optimizers.is_optimizer(self._script.called(made)):
+            raise UnconvertibleError(value, "the optimizer", "it is not made by one call of tf.train; write it so")
+        return self._made(made)
+
+    def _made(self, made: cst.Call) -> Updates:
+        prepared, scheduled = self._prepared(made, *self._clips.values())
+        text = optimizers.optimizer(self._script, made)
+        if scheduled or "schedules." in text:
+            text = optimizers.optimizer(self._script, made, scheduled=True)
+        return self._clipped(prepared, text)
+
+    def _clipped(self, prepared: Sequence[Statement], text: str) -> Updates:
+        clips = "".join(f", {name}={code(value)}" for name, value in self._clips.items())
+        return Updates(tuple(prepared), f"{text[:-1]}{clips})")
+
+    def _prepared(self, *values: cst.CSTNode) -> tuple[list[Statement], bool]:
+        """Returns the statements that expressions need, with schedules of Keras, and True if there is a schedule."""
+        needed = needed_for({name for value in values for name in reads_and_writes(value)[0]}, self._flat)
+        kept = [one for one in needed if self._script.called(assigned_value(one)) not in STEPS]
+        new = [self._with_schedule(one) for one in kept]
+        return new, any(one is not old for one, old in zip(new, kept, strict=True))
+
+    def _with_schedule(self, statement: Statement) -> Statement:
+        value = assigned_value(statement)
+        text = optimizers.schedule(self._script, value) if value is not None else None
+        if text is not None and value is not None:
+            changed = statement.deep_replace(value, cst.parse_expression(text))
+            assert isinstance(changed, cst.SimpleStatementLine)
+            return changed
+        self._check(statement)
+        if self._batch & reads_and_writes(statement)[0]:
+            raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
+        return statement
+
+    def _of_optimize_loss(self, call: cst.Call) -> Updates:
+        """Returns the updates of contrib's function, which takes a name, a class or an object for an optimizer."""
+        given = arguments(call, _OPTIMIZE_LOSS) or {}
+        given = {name: value for name, value in given.items() if code(value) != "None"}
+        kept = {"loss", "global_step", "learning_rate", "optimizer", "clip_gradients", "name", "summaries"}
+        clip = given.get("clip_gradients")
+        is_function = isinstance(clip, cst.Lambda) or self._script.called(clip)
+        if not {"loss", "optimizer"} <= given.keys() <= kept or is_function:
+            raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", _OTHERWISE)
+        self._check_loss(call, given["loss"])
+        if clip is not None:
+            self._clips["global_clipnorm"] = clip
+        asked = given["optimizer"]
+        made = assigned(asked.value, self._flat) if isinstance(asked, cst.Name) else asked
+        if isinstance(made, cst.Call) and optimizers.is_optimizer(self._script.called(made)):
+            return self._made(made)
+        rate = given.get("learning_rate", cst.Name("None"))
+        name = str(asked.evaluated_value) if isinstance(asked, cst.SimpleString) else ""
+        if optimizers.is_optimizer(self._script.name(asked)):
+            name = self._script.name(asked).rpartition(".")[2].removesuffix("Optimizer")
+        prepared, scheduled = self._prepared(rate, *self._clips.values())
+        schedule = optimizers.schedule(self._script, rate)
+        text = optimizers.by_name(name, schedule or code(rate), scheduled or schedule is not None)
+        if not text:
+            message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
+            raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
+        return self._clipped(prepared, text)
+
+    def _check_loss(self, call: cst.CSTNode, loss: _Expression) -> None:
+        if code(loss) != code(self._spec["loss"]):
+            raise UnconvertibleError(
+                call, "minimize", "it minimizes something else than the loss, or some variables alone; write train_step"
+            )
+
+    def _take_pairs(self, value: _Expression, end: int, maker: _Expression) -> None:
+        """Finds the clipping in pairs of gradients and variables.
+
+        Args:
+            value: The pairs.
+            end: Number of statements before the expression.
+            maker: The optimizer that applies them.
+        """
+        if isinstance(value, cst.Name):
+            place, target, bound = self._binding(value, end)
+            if isinstance(target, cst.Name):
+                return self._take_pairs(bound, place, maker)
+        if (
+            isinstance(value, cst.Call)
+            and isinstance(value.func, cst.Attribute)
+            and value.func.attr.value == "compute_gradients"
+        ):
+            given = arguments(value, ("loss", "var_list"))
+            variables = (given or {}).get("var_list")
+            if given is not None and given.keys() <= {"loss", "var_list"} and code(value.func.value) == code(maker):
+                self._check_loss(value, given["loss"])
+                if variables is None or self._all_variables(variables, end):
+                    return None
+        if isinstance(value, cst.Call) and simple_name(value.func) == "zip" and len(value.args) == 2:
+            gradients, variables = (one.value for one in value.args)
+            if self._all_variables(variables, end):
+                return self._take_gradients(gradients, end, maker)
+        pair = value.elt if isinstance(value, cst.ListComp | cst.GeneratorExp) else None
+        if isinstance(value, cst.ListComp | cst.GeneratorExp) and isinstance(pair, cst.Tuple) and len(pair.elements) == 2:
+            names = [simple_name(one) for one in nodes(value.for_in.target, cst.Name)]
+            if len(names) == 2 and simple_name(pair.elements[1].value) == names[1] and self._skips_none(value.for_in, names[0]):
+                self._take_clip(pair.elements[0].value, names[0])
+                return self._take_pairs(value.for_in.iter, end, maker)
+        raise UnconvertibleError(value, "apply_gradients", _OTHERWISE)
+
+    def _take_gradients(self, value: _Expression, end: int, maker: _Expression) -> None:
+        """Finds the clipping in gradients without their variables."""
+        if isinstance(value, cst.Name):
+            place, target, bound = self._binding(value, end)
+            first = target.elements[0].value if isinstance(target, cst.Tuple | cst.List) else None
+            if isinstance(target, cst.Name):
+                return self._take_gradients(bound, place, maker)
+            if simple_name(first) == value.value and isinstance(bound, cst.Call):
+                if simple_name(bound.func) == "zip" and len(bound.args) == 1 and bound.args[0].star == "*":
+                    return self._take_pairs(bound.args[0].value, place, maker)
+                if self._script.called(bound) == "tensorflow.clip_by_global_norm":
+                    return self._take_gradients(self._of_all(bound), place, maker)
+        if isinstance(value, cst.Call) and self._script.called(value) == "tensorflow.gradients":
+            given = arguments(value, ("ys", "xs")) or {}
+            if given.keys() == {"ys", "xs"} and self._all_variables(given["xs"], end):
+                return self._check_loss(value, given["ys"])
+        if isinstance(value, cst.ListComp) and isinstance(value.for_in.target, cst.Name):
+            name = value.for_in.target.value
+            if not value.for_in.ifs and value.for_in.inner_for_in is None:
+                self._take_clip(value.elt, name)
+                return self._take_gradients(value.for_in.iter, end, maker)
+        raise UnconvertibleError(value, "apply_gradients", _OTHERWISE)
+
+    def _of_all(self, call: cst.Call) -> _Expression:
+        """Returns the gradients that are clipped by the norm of all."""
+        given = arguments(call, ("t_list", "clip_norm"))
+        if given is None or given.keys() != {"t_list", "clip_norm"} or self._clips:
+            raise UnconvertibleError(call, "tf.clip_by_global_norm", _OTHERWISE)
+        self._clips["global_clipnorm"] = given["clip_norm"]
+        return given["t_list"]
+
+    def _take_clip(self, value: _Expression, gradient: str) -> None:
+        """Finds the clipping of one gradient, which may be None."""
+        if isinstance(value, cst.IfExp):
+            value = value.orelse if simple_name(value.body) in ("None", gradient) else value.body
+        if simple_name(value) == gradient:
+            return
+        parameters = (
+            ("t", "clip_value_min", "clip_value_max") if self._script.called(value).endswith("value") else ("t", "clip_norm")
+        )
+        name = _CLIPS.get(self._script.called(value), "")
+        given = arguments(value, parameters) if isinstance(value, cst.Call) else None
+        limits = [given[one] for one in parameters[1:] if one in given] if given is not None else []
+        symmetric = len(limits) == 1 or (len(limits) == 2 and _negative(limits[0]) == code(limits[1]))
+        if (
+            not name
+            or given is None
+            or given.keys() != {*parameters}
+            or simple_name(given["t"]) != gradient
+            or not symmetric
+            or self._clips
+        ):
+            raise UnconvertibleError(value, "apply_gradients", _OTHERWISE)
+        self._clips[name] = limits[-1]
+
+    def _skips_none(self, loop: cst.CompFor, gradient: str) -> bool:
+        """Returns True for a loop over all pairs, or over those with a gradient."""
+        tests = [code(one.test) for one in loop.ifs]
+        return loop.inner_for_in is None and tests in ([], [f"{gradient} is not None"])
+
+    def _all_variables(self, value: _Expression, end: int) -> bool:
+        """Returns True for all trainable variables, and for those that came with the gradients."""
+        if isinstance(value, cst.Name):
+            place, target, bound = self._binding(value, end)
+            if isinstance(target, cst.Name):
+                return self._all_variables(bound, place)
+            return isinstance(bound, cst.Call) and simple_name(bound.func) == "zip" and bound.args[0].star == "*"
+        return self._script.called(value) == "tensorflow.trainable_variables" and isinstance(value, cst.Call) and not value.args
+
+    def _binding(self, name: cst.Name, end: int) -> tuple[int, cst.BaseExpression, _Expression]:
+        """Returns the place of the last statement that gives a name a value, its target, and the value."""
+        for place in range(end - 1, -1, -1):
+            value, statement = assigned_value(self._flat[place]), self._flat[place]
+            if value is not None and name.value in reads_and_writes(statement)[1]:
+                assert isinstance(statement, cst.SimpleStatementLine)
+                (only,) = statement.body
+                assert isinstance(only, cst.Assign)
+                return place, only.targets[0].target, value
+        raise UnconvertibleError(name, "apply_gradients", _OTHERWISE)
+
+    def _without_count(self, value: _Expression | None) -> _Expression | None:
+        """Returns what a train_op is, without the count of steps that some scripts group with it."""
+        if self._script.called(value) != "tensorflow.group" or not isinstance(value, cst.Call):
+            return value
+        parts = [assigned(one.value.value, self._flat) if isinstance(one.value, cst.Name) else one.value for one in value.args]
+        rest = [one for one in parts if self._script.called(one) != "tensorflow.assign_add" or not self._counts(one)]
+        return rest[0] if len(rest) == 1 else value
+
+    def _counts(self, call: _Expression | None) -> bool:
+        """Returns True for a call that adds 1 to the global step."""
+        given = arguments(call, ("ref", "value")) if isinstance(call, cst.Call) else None
+        step = (given or {}).get("ref")
+        step = assigned(step.value, self._flat) if isinstance(step, cst.Name) else step
+        return self._script.called(step) in STEPS and given is not None and code(given["value"]) == "1"
+
+
+def _negative(value: _Expression) -> str:
+    """Returns the source of a value that another one is the negative of; empty if it has no sign."""
+    return code(value.expression) if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus) else ""
+
+
+def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
+    """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
+    flat: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+            inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            flat += _unwrapped(inner)
+        else:
+            flat.append(statement)
+    return flat
