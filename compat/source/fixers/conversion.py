@@ -14,8 +14,8 @@ from estimator_bridge.compat.source.fixers.inputs import dataset_behind, makes_i
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
-from estimator_bridge.compat.source.fixers.model.functions import take_apart
-from estimator_bridge.compat.source.fixers.model.layers import with_functions
+from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
+from estimator_bridge.compat.source.fixers.model.layers import is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
@@ -61,12 +61,13 @@ class Conversion:
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
 
-def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})) -> Conversion:
+def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({}), shim: bool = False) -> Conversion:
     """Converts a script; nothing of it is executed.
 
     Args:
         text: Source of the script or of a module that it imports, in Python 3.
         elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
+        shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -81,10 +82,10 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
         return Conversion(text, ())
     script = Script(with_functions(script))
     changes: list[Change] = []
-    classes, inside = _model_classes(script, changes)
+    classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models})
-    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), changes))
+    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, changes))
     if KERNELS in moved.code:
         calls.used.add(KERNELS)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
@@ -109,31 +110,39 @@ def _unused(script: Script, inside: set[str], classes: dict[str, cst.ClassDef]) 
     return inside - {name for one in others for name in reads_and_writes(one)[0]}
 
 
-def _model_classes(script: Script, changes: list[Change]) -> tuple[dict[str, cst.ClassDef], set[str]]:
-    """Returns the class for each model function that can be converted, and the functions whose bodies the classes contain."""
+def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[dict[str, cst.ClassDef], set[str], set[str]]:
+    """Returns the class for each model function that can be converted, functions whose bodies are in classes, and those that make layers."""
     functions = {node.name.value: node for node in script.module.body if isinstance(node, cst.FunctionDef)}
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
-    for name in _model_functions(script):
-        if name in functions:
-            try:
-                parts = take_apart(script, functions[name])
-                old = [*(functions[one] for one in parts.inlined), functions[name]]
-                found[name] = _with_comments(old, write_class(script, parts))
-                inside.update(parts.inlined)
-            except UnconvertibleError as reason:
-                changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
-                continue
-            line = script.line(functions[name])
-            changes.append(Change(line, name, Outcome.CONVERTED, f"the class {class_name(name)}"))
-            for statement in parts.left_out:
-                what = code(statement).strip().splitlines()[-1]
-                changes.append(
-                    Change(
-                        script.line(statement), what, Outcome.APPROXIMATE, "left out: no loss, metric or prediction needs it"
-                    )
-                )
-    return found, inside
+    shimmed: set[str] = set()
+    for name in filter(functions.__contains__, _model_functions(script)):
+        try:
+            parts, written = _parts_and_class(script, functions[name], shim)
+        except UnconvertibleError as reason:
+            changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
+            continue
+        found[name] = _with_comments([*(functions[one] for one in parts.inlined), functions[name]], written)
+        inside.update(parts.inlined)
+        shimmed |= parts.shimmed or set()
+        line = script.line(functions[name])
+        changes.append(Change(line, name, Outcome.CONVERTED, f"the class {class_name(name)}"))
+        for statement in parts.left_out:
+            what, message = code(statement).strip().splitlines()[-1], "left out: no loss, metric or prediction needs it"
+            changes.append(Change(script.line(statement), what, Outcome.APPROXIMATE, message))
+    return found, inside, shimmed
+
+
+def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
+    """Returns the parts of a model function, and its class: with layers that ``__init__`` makes, if that is possible."""
+    try:
+        parts = take_apart(script, function)
+        return parts, write_class(script, parts)
+    except UnconvertibleError:
+        if not shim:
+            raise
+    parts = take_apart(script, function, shim)
+    return parts, write_class(script, parts)
 
 
 def _model_functions(script: Script) -> Iterator[str]:
@@ -167,13 +176,20 @@ class _Calls(Marking):
     """Replaces model functions, input functions and the calls of Estimators."""
 
     def __init__(
-        self, script: Script, calls: EstimatorCalls, classes: dict[str, cst.ClassDef], unused: set[str], changes: list[Change]
+        self,
+        script: Script,
+        calls: EstimatorCalls,
+        classes: dict[str, cst.ClassDef],
+        unused: set[str],
+        shimmed: set[str],
+        changes: list[Change],
     ) -> None:
         super().__init__()
         self._script = script
         self._calls = calls
         self._classes = classes
         self._unused = unused
+        self._shimmed = shimmed
         self._changes = changes
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
@@ -186,6 +202,10 @@ class _Calls(Marking):
         receiver = "tensorflow.estimator.export.ServingInputReceiver"
         self._serving = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, receiver)
+        }
+        raw = "tensorflow.estimator.export.build_raw_serving_input_receiver_fn"
+        self._serving_raw = {
+            one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, raw)
         }
         self._explained: set[str] = set()  # functions that stay, and say why
 
@@ -244,8 +264,15 @@ class _Calls(Marking):
         return body.with_changes(body=[*kept[:-1], ended])
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if self._is_sent(original_node):
+            return parsed(_spec(updated_node))
         try:
-            text = self._calls.converted(original_node, updated_node)
+            shimmed = self._functions and self._functions[0] in self._shimmed and is_contrib(self._script.called(original_node))
+            text = (
+                of_core(self._script, original_node, updated_node)
+                if shimmed
+                else self._calls.converted(original_node, updated_node)
+            )
         except UnconvertibleError as reason:
             self._stays(original_node, reason.name, reason.message)
             return updated_node
@@ -267,6 +294,12 @@ class _Calls(Marking):
     def leave_Dict(self, original_node: cst.Dict, updated_node: cst.Dict) -> cst.BaseExpression:
         return parsed(self._calls.updates[original_node]) if original_node in self._calls.updates else updated_node
 
+    def _is_sent(self, call: cst.Call) -> bool:
+        """Returns True for a placeholder whose shape and type say what a server sends as features."""
+        inside = bool(self._functions) and self._functions[0] in self._serving_raw
+        given = arguments(call, _PLACEHOLDER) if self._script.called(call) == _OF_SERVING[0] else None
+        return inside and given is not None and "dtype" in given
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
@@ -284,6 +317,7 @@ class _Calls(Marking):
             )
         elif (
             (name in _OF_SERVING and function in self._serving)
+            or (node in self._called and self._is_sent(self._called[node]))
             or name == "tensorflow.GPUOptions"
             or is_respelled(name, self._called.get(node))
         ):
@@ -291,6 +325,7 @@ class _Calls(Marking):
         elif name not in CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
             explained = found is _OUTSIDE and function in self._with_specs  # a model function that stays says why
+            explained |= function in self._shimmed and (found is _OUTSIDE or is_contrib(name))
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 self._stays(node, name.replace("tensorflow", "tf", 1), found)
         return not name
@@ -359,7 +394,15 @@ MODES = {
 """Names of the modes, and their values."""
 _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 """Functions that a serving input function may call: ``export_saved_model`` calls it in a graph."""
+_PLACEHOLDER = ("dtype", "shape", "name")
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
+
+
+def _spec(call: cst.Call) -> str:
+    """Returns the TensorSpec of a placeholder."""
+    given = {name: code(value) for name, value in (arguments(call, _PLACEHOLDER) or {}).items()}
+    values = [given.get("shape", "None"), given["dtype"], *([given["name"]] if "name" in given else [])]
+    return f"tf.TensorSpec({', '.join(values)})"
 
 
 def _without_gone(body: Sequence[cst.BaseStatement]) -> tuple[list[cst.BaseStatement], list[cst.EmptyLine]]:

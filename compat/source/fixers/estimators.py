@@ -31,7 +31,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
 }
 """Methods of an Estimator with their parameters, in their order."""
-_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn"},
+_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn", "predict_keys"},
          "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
 _EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
 _SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
@@ -57,6 +57,7 @@ _SERVING = {
         "parsing_serving_input",
         ("feature_spec", "default_batch_size"),
     ),
+    "tensorflow.estimator.export.build_raw_serving_input_receiver_fn": ("raw_serving_input", ("features",)),
 }
 """Functions that make what a server sends, with the function of the new script and its parameters."""
 _ADD_METRICS = ("estimator", "metric_fn")
@@ -192,6 +193,16 @@ class EstimatorCalls:
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
+        self._makers_of: dict[str, Callable[[str, cst.Call, cst.Call], str]] = {
+            **dict.fromkeys(_ESTIMATOR, self._model),
+            **dict.fromkeys(_READERS, self._mnist),
+            **dict.fromkeys(CANNED, self._canned),
+            **dict.fromkeys(_SAME, self._same),
+            **dict.fromkeys(_WITH_METRICS, self._with_metrics),
+            **dict.fromkeys((*_SPECS, *_SERVING, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"), self._settings),
+            _OF_KERAS: self._of_keras,
+            "tensorflow.estimator.train_and_evaluate": self._train_and_evaluate,
+        }
         self._measured: dict[str, list[metrics.Metric] | UnconvertibleError] = {}
         for node in nodes(script.module, cst.Call):
             if script.called(node) in _WITH_METRICS and isinstance(node, cst.Call):
@@ -264,42 +275,34 @@ class EstimatorCalls:
             UnconvertibleError: The call cannot be converted.
         """
         name = self._script.called(old)
-        if name in _ESTIMATOR:
-            return self._model(old, call)
-        if name == _OF_KERAS:
-            parameters = ("keras_model", "keras_model_path", "custom_objects", "model_dir", "config")
-            given = self._given(call, parameters, {"keras_model", "model_dir", "config"}, "model_to_estimator")
-            return f"{self._use('model_to_estimator')}({_written(given, set(parameters))})"
+        if name in self._makers_of:
+            return self._makers_of[name](name, old, call)
         if old in self._made_before:
             return optimizers.optimizer(self._script, old)
-        if name in _READERS:
-            return self._mnist(call, name)
-        if name in CANNED:
-            return self._canned(old, call, name.rpartition(".")[2])
-        if name in _SAME:
-            return f"{self._use(_SAME[name])}({', '.join(_argument(argument) for argument in call.args)})"
-        if name in _WITH_METRICS:
-            return self._with_metrics(call)
         if name.startswith(_INPUTS):
             return self._input(call, name.removeprefix(_INPUTS))
-        if name in (*_SPECS, *_SERVING, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"):
-            return self._settings(name, old, call)
-        if isinstance(old.func, cst.Attribute) and old.func.attr.value == "replace" and self.is_config(old.func.value):
-            assert isinstance(call.func, cst.Attribute)
+        if not isinstance(old.func, cst.Attribute) or not isinstance(call.func, cst.Attribute):
+            return None
+        if old.func.attr.value == "replace" and self.is_config(old.func.value):
             given = self._given(call, (), set(_RUN_CONFIG), "RunConfig.replace")
             self._leave_out(old, given, KEPT_FIELDS)
             return f"dict({code(call.func.value)}, {_written(given, KEPT_FIELDS)})".replace("dict(dict(), ", "dict(")
-        if name == "tensorflow.estimator.train_and_evaluate":
-            given = self._given(
-                call,
-                ("estimator", "train_spec", "eval_spec"),
-                {"estimator", "train_spec", "eval_spec"},
-                "tf.estimator.train_and_evaluate",
-            )
-            return f"{self._use('train_and_evaluate')}({', '.join(code(given[key]) for key in ('estimator', 'train_spec', 'eval_spec'))})"
-        if isinstance(old.func, cst.Attribute) and isinstance(call.func, cst.Attribute) and self._has_methods(old, old.func):
+        if self._has_methods(old, old.func):
             return self._method(old, call, code(call.func.value), call.func.attr.value)
         return None
+
+    def _same(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        return f"{self._use(_SAME[name])}({', '.join(_argument(argument) for argument in call.args)})"
+
+    def _of_keras(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        parameters = ("keras_model", "keras_model_path", "custom_objects", "model_dir", "config")
+        given = self._given(call, parameters, {"keras_model", "model_dir", "config"}, "model_to_estimator")
+        return f"{self._use('model_to_estimator')}({_written(given, set(parameters))})"
+
+    def _train_and_evaluate(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        parameters = ("estimator", "train_spec", "eval_spec")
+        given = self._given(call, parameters, {*parameters}, "tf.estimator.train_and_evaluate")
+        return f"{self._use('train_and_evaluate')}({', '.join(code(given[key]) for key in parameters)})"
 
     def _has_methods(self, call: cst.Call, function: cst.Attribute) -> bool:
         """Returns True for a call of an Estimator's method; one with an input function is no other object's."""
@@ -344,8 +347,7 @@ class EstimatorCalls:
             given |= {f"gpu_options.{field}": value for field, value in (fields or {"?": options}).items()}
         given |= {field: node.value for field, node in self._set_later.get(old, {}).items()}
         unknown = sorted(given.keys() - _SESSION)
-        devices = given.get("device_count")
-        if unknown or (devices is not None and code(devices).replace("'", '"').replace(" ", "") != '{"GPU":0}'):
+        if unknown or not _without_gpus(given.get("device_count")):
             message = "there is no fixer for this field; estimator-bridge convert config prints what it becomes"
             raise UnconvertibleError(call, f"tf.ConfigProto({unknown[0] if unknown else 'device_count'}=...)", message)
         self.merged.update(self._set_later.get(old, {}).values())
@@ -365,7 +367,7 @@ class EstimatorCalls:
             raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
         return given
 
-    def _model(self, old: cst.Call, call: cst.Call) -> str:
+    def _model(self, name: str, old: cst.Call, call: cst.Call) -> str:
         parameters = ("model_fn", "model_dir", "config", "params", "warm_start_from")
         given = self._given(call, parameters, set(parameters[:4]), "tf.estimator.Estimator")
         function = (arguments(old, parameters) or {}).get("model_fn")
@@ -402,7 +404,7 @@ class EstimatorCalls:
         except UnconvertibleError as reason:
             self._measured[code(asked or cst.Name(name))] = reason
 
-    def _with_metrics(self, call: cst.Call) -> str:
+    def _with_metrics(self, name: str, old: cst.Call, call: cst.Call) -> str:
         given = self._given(call, _ADD_METRICS, {*_ADD_METRICS}, "add_metrics")
         found = self._measured.get(code(given["metric_fn"]))
         if found is None:
@@ -412,13 +414,14 @@ class EstimatorCalls:
         made = ", ".join(f'"{one.name}": {one.made}' for one in found)
         return f"{self._use('add_metrics')}({code(given['estimator'])}, {code(given['metric_fn'])}, {{{made}}})"
 
-    def _mnist(self, call: cst.Call, name: str) -> str:
+    def _mnist(self, name: str, old: cst.Call, call: cst.Call) -> str:
         given = self._given(call, _READERS[name], {*_MNIST, "seed", "source_url", "name"}, name.replace("tensorflow", "tf", 1))
         if code(given.pop("name", cst.SimpleString('"mnist"'))).strip("'\"") != "mnist":
             raise UnconvertibleError(call, "tf.contrib.learn.datasets.load_dataset", "only mnist is converted; read the files")
         return f"{self._use('read_data_sets')}({_written(given, set(_MNIST))})"
 
-    def _canned(self, old: cst.Call, call: cst.Call, name: str) -> str:
+    def _canned(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        name = name.rpartition(".")[2]
         parameters = CANNED[f"tensorflow.estimator.{name}"]
         given = self._given(call, parameters, set(parameters) - _WITHOUT_FIXER, f"tf.estimator.{name}")
         if "loss_reduction" in given:
@@ -483,6 +486,13 @@ class EstimatorCalls:
 
 def _written(given: Arguments, names: set[str]) -> str:
     return ", ".join(f"{name}={code(value)}" for name, value in given.items() if name in names)
+
+
+def _without_gpus(devices: cst.BaseExpression | None) -> bool:
+    """Returns True for numbers of devices that only hide GPUs; the number of CPUs changes nothing that is computed."""
+    entries = [one for one in devices.elements if isinstance(one, cst.DictElement)] if isinstance(devices, cst.Dict) else []
+    counts = {code(one.key).strip("'\""): code(one.value) for one in entries}
+    return devices is None or (bool(counts) and counts.keys() <= {"CPU", "GPU"} and counts.get("GPU", "0") == "0")
 
 
 def _argument(argument: cst.Arg) -> str:

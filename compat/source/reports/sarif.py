@@ -1,4 +1,4 @@
-"""The output of ``check`` as SARIF 2.1.0 for code scanning, and as annotations of GitHub Actions."""
+"""Findings as SARIF 2.1.0 for code scanning, and as annotations of GitHub Actions."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,17 +17,18 @@ _ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY_ESCAPES = {**_ESCAPES, ":": "%3A", ",": "%2C"}
 
 
-def as_sarif(reports: Sequence[FileReport]) -> dict[str, Any]:
+def as_sarif(reports: Sequence[FileReport], command: str = "check") -> dict[str, Any]:
     """Returns the findings that do not simply run as a SARIF 2.1.0 log.
 
     Args:
         reports: Reports on files.
+        command: Command that found them.
 
     Returns:
         Values for JSON. Paths stay relative; a finding in a notebook is at line 1 of the file, and its text names cell and line.
     """
     rules = [{"id": kind.name.lower(), "name": kind.name.title(), "shortDescription": {"text": kind.value}} for kind in Kind]
-    driver = {"name": "estimator-bridge check", "version": __version__, "rules": rules}
+    driver = {"name": f"estimator-bridge {command}", "version": __version__, "rules": rules}
     results = [_result(report, finding) for report, finding in _shown(reports)]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

@@ -75,6 +75,63 @@ def test_json_has_the_source_and_every_change(run: Run) -> None:
     assert "# estimator-bridge: tf.train.ProximalGradientDescentOptimizer stays: " in report["source"]
 
 
+def notebook(*cells: str) -> str:
+    """Returns the file of a notebook."""
+    return json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": cell} for cell in cells]})
+
+
+def test_the_cells_of_a_notebook_become_one_script(run: Run, tmp_path: Path) -> None:
+    """A line of IPython goes, and the report names cell and line."""
+    (tmp_path / "train.ipynb").write_text(notebook("%matplotlib inline\n" + WHOLE.read_text(), "print('end')"))
+    code, out, err = run(tmp_path / "train.ipynb")
+    assert code == 0
+    assert "class Model(tf_keras.Model):" in out
+    assert "%matplotlib" not in out
+    assert out.endswith("print('end')\n")
+    assert "cell 1:1: approximate: %matplotlib: left out: only a notebook runs it" in err
+
+
+def test_a_folder_is_converted_into_another(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "old" / "models").mkdir(parents=True)
+    (tmp_path / "old" / "train.py").write_text(WHOLE.read_text())
+    (tmp_path / "old" / "models" / "plain.py").write_text("x = 1\n")
+    (tmp_path / "old" / "explore.ipynb").write_text(notebook("y = 2"))
+    assert run("--out", tmp_path / "new", tmp_path / "old")[0] == 0
+    written = {str(path.relative_to(tmp_path / "new")): path.read_text() for path in (tmp_path / "new").rglob("*.py")}
+    assert written == {"train.py": run(WHOLE)[1], "models/plain.py": "x = 1\n", "explore.py": "y = 2\n"}
+    code, _, err = run(tmp_path / "old")
+    assert code == 2
+    assert "Add --out FOLDER" in err
+
+
+def test_python_2_is_rewritten_if_asked(run: Run, tmp_path: Path) -> None:
+    """Division is another one in Python 3, which the report says where it stands."""
+    script = tmp_path / "two.py"
+    script.write_text(f"{WHOLE.read_text()}\nprint 3 / 2\n")
+    code, out, err = run("--py2", script)
+    assert code == 0
+    assert out.endswith("print(3 / 2)\n")
+    assert f"two.py:{len(script.read_text().splitlines())}: approximate: /: Python 2 divides" in err
+
+
+def test_code_scanning_reads_what_needs_a_human(run: Run) -> None:
+    results = json.loads(run("--check", "--format", "sarif", FOR_HUMANS)[1])["runs"][0]["results"]
+    errors = [one for one in results if one["level"] == "error"]
+    assert {30} <= {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in errors}
+    assert any("ProximalGradientDescentOptimizer" in one["message"]["text"] for one in errors)
+    assert f"::error file={FOR_HUMANS},line=30" in run("--check", "--format", "github", FOR_HUMANS)[1]
+
+
+def test_a_network_that_stays_needs_the_shim(run: Run) -> None:
+    script = WHOLE.with_name("in_loops.py")
+    code, _, err = run("--check", script)
+    assert code == 1
+    assert "norm: it makes layers" in err
+    code, out, _ = run("--body", "shim", script)
+    assert code == 0
+    assert "track_tf1_style_variables" in out
+
+
 def test_a_conversion_is_proved_only_if_nothing_needs_a_human(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +157,7 @@ BAD = {
     "broken.py": ("def f(:\n", "is not Python 3"),
     "two.py": ("print 'x'\n", "is not Python 3"),
     "plain.py": ("x = 1\n", "uses no Estimator"),
-    "nb.ipynb": ("{}", "is a notebook"),
+    "nb.ipynb": ("{}", "notebook"),
     "long.py": ("x = 1\n" * 200_000, "is too long"),
     "zeros.py": ("import tensorflow\0", "is not Python 3"),
 }

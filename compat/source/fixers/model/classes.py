@@ -18,7 +18,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
-from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, item_name, layer_function
+from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, is_contrib, item_name, layer_function, of_core
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
@@ -177,7 +177,7 @@ class _Writer:
 
     def _makes_variables(self) -> bool:
         names = (self._script.name(node) for statement in self._parts.network for node in nodes(statement, cst.Attribute))
-        return any(name.startswith(_VARIABLES) for name in names)
+        return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in names)
 
     def _updates(self) -> list[Statement]:
         return [_line(f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics]
@@ -246,13 +246,15 @@ class _InMethod(cst.CSTTransformer):
             self._around.pop()
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
-            return parsed(self._layer(original_node, updated_node))
-        if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For):
+            return self._layer(original_node, updated_node)
+        if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
             return self._with_layers(original_node, updated_node)
         replacement = self._replacement(original_node)
         return updated_node if replacement is None else replacement
 
-    def _layer(self, old: cst.Call, new: cst.Call) -> str:
+    def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+        if self._parts.shimmed is not None:
+            return parsed(of_core(self._script, old, new)) if is_contrib(self._script.called(old)) else new
         name = self._script.called(old).replace("tensorflow", "tf", 1)
         loops = [node for node in self._around if not isinstance(node, cst.With)]
         if self._lifting is None or len(loops) > 1 or not all(isinstance(node, cst.For) for node in loops):
@@ -260,7 +262,7 @@ class _InMethod(cst.CSTTransformer):
                 old, name, "it is called in a function or a nested loop, or behind the labels; make its layer in __init__"
             )
         scope = "".join(self._scope(node) for node in self._around if isinstance(node, cst.With))
-        return self._lifting.call(old, new, loops[0] if loops and isinstance(loops[0], cst.For) else None, scope)
+        return parsed(self._lifting.call(old, new, loops[0] if loops and isinstance(loops[0], cst.For) else None, scope))
 
     def _keras_object(self, made: cst.Call) -> str:
         """Returns the attribute that holds an object of Keras, which a model makes once."""

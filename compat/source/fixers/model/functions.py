@@ -67,6 +67,12 @@ _WITH_AVERAGES = (
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+_NORMS = (
+    "tensorflow.layers.batch_normalization",
+    "tensorflow.layers.BatchNormalization",
+    "tensorflow.contrib.layers.batch_norm",
+)
+_NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
 """Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
 
@@ -94,6 +100,7 @@ class ModelFunction:
         inlined: Functions of the script whose bodies the parts contain.
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
+        shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
     """
 
     node: cst.FunctionDef
@@ -114,6 +121,7 @@ class ModelFunction:
     inlined: tuple[str, ...]
     signatures: tuple[str, ...] | None
     makes_keras: Callable[[cst.Call], bool]
+    shimmed: frozenset[str] | None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -129,23 +137,25 @@ class ModelFunction:
         return tuple(name for name in dict.fromkeys(bound) if name in wanted)
 
 
-def take_apart(script: Script, function: cst.FunctionDef) -> ModelFunction:
+def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False) -> ModelFunction:
     """Finds the parts of a model function.
 
     Args:
         script: Script around the function.
         function: The function.
+        shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    return _Analysis(script, function).result()
+    return _Analysis(script, function, shim).result()
 
 
 class _Analysis:
-    def __init__(self, script: Script, function: cst.FunctionDef) -> None:
+    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool) -> None:
         self._script = script
         self._function = function
+        self._shim = shim
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
@@ -182,7 +192,7 @@ class _Analysis:
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(self._left_out(used)),
-            tuple(self._inlined), self._signatures(), self._makes_keras,
+            tuple(self._inlined), self._signatures(), self._makes_keras, self._reached(network)[1] if self._shim else None,
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
@@ -233,18 +243,25 @@ class _Analysis:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
-            if (
-                name in ("tensorflow.layers.batch_normalization", "tensorflow.layers.BatchNormalization")
-                and not self._updates_run()
-            ):
-                message = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
-                raise UnconvertibleError(statement, "tf.layers.batch_normalization", message)
-
+            if name in _NORMS and not self._updates_run(code(statement)):
+                raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
+        if self._shim:
+            self._check_reached(statement)
         for name in reads_and_writes(statement)[0]:
-            if self._makes_layers(name, frozenset()):
+            if not self._shim and self._makes_layers(name, frozenset()):
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _check_reached(self, statement: Statement) -> None:
+        """Raises for what a function of the script does that cannot be done in each step."""
+        named, own = self._reached([statement])
+        texts = "".join(code(self._own[name]) for name in own)
+        for name in named:
+            if name in _REFUSED:
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
+            if name in _NORMS and not self._updates_run(code(statement) + texts):
+                raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
         """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
@@ -262,15 +279,18 @@ class _Analysis:
 
     def _keras_names(self, node: cst.CSTNode) -> set[str]:
         """Returns the names of Keras that make layers, in a node and in the functions and classes of the script that it reads."""
-        pending, seen, found = [node], {node}, set[str]()
+        return {name.rpartition(".")[2] for name in self._reached([node])[0] if is_keras(name)}
+
+    def _reached(self, start: Sequence[cst.CSTNode]) -> tuple[set[str], frozenset[str]]:
+        """Returns the imported names in some nodes and in the script's functions and classes that they read, and the names of these."""
+        pending, own, found = [*start], set[str](), set[str]()
         while pending:
             one = pending.pop()
-            names = (self._script.name(part) for part in nodes(one, cst.Attribute, cst.Name))
-            found.update(name.rpartition(".")[2] for name in names if is_keras(name))
-            more = [self._own[name] for name in reads_and_writes(one)[0] if name in self._own]
-            pending += [part for part in more if part not in seen]
-            seen.update(more)
-        return found
+            found.update(self._script.name(part) for part in nodes(one, cst.Attribute, cst.Name))
+            more = (reads_and_writes(one)[0] & self._own.keys()) - own
+            pending += [self._own[name] for name in more]
+            own |= more
+        return found, frozenset(own)
 
     def _check_keras(self) -> None:
         """Raises if layers of Keras would train otherwise: Keras tells them the mode, TensorFlow 1 did not."""
@@ -302,11 +322,13 @@ class _Analysis:
     def _belongs_here(self, name: str) -> bool:
         """Returns True for a function whose layers or whose optimizer the class has to hold."""
         trains = (optimizers.is_optimizer(self._script.name(node)) for node in nodes(self._own[name], cst.Attribute))
-        return self._makes_layers(name, frozenset()) or any(trains)
+        return (not self._shim and self._makes_layers(name, frozenset())) or any(trains)
 
-    def _updates_run(self) -> bool:
+    def _updates_run(self, text: str) -> bool:
+        """Returns True if the updates of batch norm in a source text are run."""
         asked = ("tensorflow.GraphKeys.UPDATE_OPS", OPTIMIZE_LOSS)
-        return any(self._script.name(node) in asked for node in nodes(self._function, cst.Attribute))
+        at_once = "updates_collections=None" in text.replace(" ", "")
+        return at_once or any(self._script.name(node) in asked for node in nodes(self._function, cst.Attribute))
 
     def _same_loss(self, loss_value: cst.BaseExpression, known: set[Statement]) -> None:
         evaluation = self._branches.get(Mode.EVAL)

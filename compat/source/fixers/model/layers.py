@@ -37,6 +37,11 @@ _CONTRIB_WEIGHTS = (
     "activation_fn", "normalizer_fn", "normalizer_params", "weights_initializer", "weights_regularizer", "biases_initializer",
     "biases_regularizer", "reuse", "variables_collections", "outputs_collections", "trainable", "scope",
 )  # fmt: skip
+_CONTRIB_NORM = (
+    "inputs", "decay", "center", "scale", "epsilon", "activation_fn", "param_initializers", "param_regularizers", "updates_collections",
+    "is_training", "reuse", "variables_collections", "outputs_collections", "trainable", "batch_weights", "fused", "data_format",
+    "zero_debias_moving_mean", "scope",
+)  # fmt: skip
 _CONTRIB_CONV = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", "rate", *_CONTRIB_WEIGHTS)
 LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.average_pooling1d": ("AveragePooling1D", _POOL),
@@ -48,6 +53,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
     "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
     "contrib.layers.avg_pool2d": ("AveragePooling2D", ("inputs", "kernel_size", "stride", "padding")),
+    "contrib.layers.batch_norm": ("BatchNormalization", _CONTRIB_NORM),
     "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.flatten": ("Flatten", ("inputs",)),
@@ -66,8 +72,13 @@ _CONTRIB = {
 }  # fmt: skip
 _POOLED = {**_CONTRIB, "kernel_size": "pool_size"}
 _CONVOLVED = {**_CONTRIB, "num_outputs": "filters", "kernel_size": "kernel_size", "rate": "dilation_rate"}
+_NORMED = {
+    "inputs": "inputs", "decay": "momentum", "center": "center", "scale": "scale", "epsilon": "epsilon", "is_training": "training",
+    "trainable": "trainable", "updates_collections": "", "fused": "", "scope": "name",
+}  # fmt: skip
 _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.avg_pool2d": ("AvgPool2D", _POOLED, {"strides": "2"}),
+    "contrib.layers.batch_norm": ("BatchNorm", _NORMED, {"momentum": "0.999", "scale": "False"}),
     "contrib.layers.conv2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.convolution2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
@@ -76,7 +87,8 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
 """Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
 _FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
 """Class below ``tf.layers``: the function that makes such a layer and calls it."""
-_TRAINING = ("batch_normalization", "dropout")
+_TRAINING = {"batch_normalization": "False", "dropout": "False", "batch_norm": "True"}
+"""Functions whose layers are told if they train, and what they do if nothing is said."""
 _DEFAULTS = {"dropout": {"rate": "0.5"}}
 """Arguments that Keras needs where TensorFlow 1 has a default."""
 
@@ -100,6 +112,11 @@ def layer_function(name: str) -> str:
     return below if below in LAYERS or (below.startswith(("layers.", "feature_column.linear_model")) and below != name) else ""
 
 
+def is_contrib(name: str) -> bool:
+    """Returns True for a function of contrib that makes a layer, e.g. ``tensorflow.contrib.layers.fully_connected``."""
+    return name.removeprefix("tensorflow.") in _RENAMED
+
+
 def is_keras(name: str) -> bool:
     """Returns True for a function or class of Keras that makes layers, e.g. ``tensorflow.keras.layers.Dense``."""
     below = re.sub(r"^(tensorflow\.(python\.)?)?keras\.", "", name)
@@ -113,8 +130,8 @@ def with_functions(script: Script) -> str:
         script: Script.
 
     Example:
-        >>> with_functions(Script("import tensorflow as tf\\nnet = tf.layers.Dense(9, name='a')(net)"))
-        "import tensorflow as tf\\nnet = tf.layers.dense(net, 9, name='a')"
+        >>> with_functions(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
+        "import tensorflow as tf; net = tf.layers.dense(net, 9, name='a')"
     """
     return script.module.visit(_Functions(script)).code
 
@@ -138,6 +155,55 @@ class _Functions(cst.CSTTransformer):
 def item_name(function: str) -> str:
     """Returns the name that a loop over the layers of a list gives to each."""
     return f"{function}_layer"
+
+
+def _translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, str, Arguments, dict[str, str]]:
+    """Returns what a call of a function that makes a layer becomes.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+
+    Returns:
+        Class of Keras, the function, its name for layers, its arguments as Keras names them, and defaults that Keras does not share.
+
+    Raises:
+        UnconvertibleError: There is no row for it, or for one of its arguments.
+    """
+    name = layer_function(script.called(old))
+    row = LAYERS.get(name)
+    function = name.rpartition(".")[2]
+    given = arguments(new, row[1]) if row else None
+    default, renames, always = _RENAMED.get(name, (function, {key: key for key in (row[1] if row else ())}, {}))
+    replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
+    given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
+    none_is_not_zero = "biases_initializer" in given and code(given["biases_initializer"]) == "None"  # it takes the bias away
+    if row is None or "inputs" not in given or not given.keys() <= renames.keys() or none_is_not_zero:
+        raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
+    return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
+
+
+def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:
+    """Returns the call of a function of ``tf.layers`` that does what one of contrib does.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+
+    Raises:
+        UnconvertibleError: There is no row for it, or for one of its arguments.
+    """
+    reused = [one for one in new.args if one.keyword is not None and one.keyword.value == "reuse"]  # names are reused anyway
+    keras, function, _, given, always = _translated(
+        script, old, new.with_changes(args=[one for one in new.args if one not in reused])
+    )
+    values = {**always, **{key: code(value) for key, value in given.items()}}
+    if function in _TRAINING:
+        values.setdefault("training", _TRAINING[function])
+    first = values.pop("inputs")
+    return f"tf.layers.{_FUNCTIONS[keras]}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"
 
 
 class Lifting:
@@ -171,30 +237,18 @@ class Lifting:
         Raises:
             UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
         """
-        name = layer_function(self._script.called(old))
-        row = LAYERS.get(name)
-        function = name.rpartition(".")[2]
-        given = arguments(new, row[1]) if row else None
-        default, renames, always = _RENAMED.get(name, (function, {key: key for key in (row[1] if row else ())}, {}))
-        replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
-        given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
-        none_is_not_zero = (
-            "biases_initializer" in given and code(given["biases_initializer"]) == "None"
-        )  # it takes the bias away
-        if row is None or "inputs" not in given or not given.keys() <= renames.keys() or none_is_not_zero:
-            raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
-        given = {renames[key]: value for key, value in given.items()}
+        keras, function, default, given, always = _translated(self._script, old, new)
         inputs = [code(given.pop("inputs"))]
         training = given.pop("training", None)
         if function in _TRAINING:
-            inputs.append(f"training={'False' if training is None else code(training)}")
+            inputs.append(f"training={_TRAINING[function] if training is None else code(training)}")
         known = self._made_before.get(self._script.origin(old))
         if known is not None and loop is None:
             return f"self.{known}({', '.join(inputs)})"
         attribute, named = self._named(old, default, given, loop, scope)
         self._made_before[self._script.origin(old)] = attribute
         made = self._made(
-            row[0], {**_DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}, **named}
+            keras, {**_DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}, **named}
         )
         self._check(old, given, loop)
         if loop is not None:

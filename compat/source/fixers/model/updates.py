@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import libcst as cst
 
@@ -32,6 +33,7 @@ _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
 _Expression = cst.BaseExpression
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,20 +104,41 @@ class _Finder:
         else:
             self._take_pairs(given["grads_and_vars"], len(self._flat), maker)
         made = assigned(maker.value, self._flat) if isinstance(maker, cst.Name) else maker
-        if not isinstance(made, cst.Call) or not optimizers.is_optimizer(self._script.called(made)):
-            raise UnconvertibleError(value, "the optimizer", "it is not made by one call of tf.train; write it so")
-        return self._made(made)
+        if isinstance(made, cst.Call) and optimizers.is_optimizer(self._script.called(made)):
+            return self._made(made)
+        chosen = self._choice(maker)
+        if made is None and chosen is not None:
+            return self._chosen(chosen, maker)
+        raise UnconvertibleError(value, "the optimizer", "it is not made by one call of tf.train; write it so")
 
     def _made(self, made: cst.Call) -> Updates:
         prepared, scheduled = self._prepared(made, *self._clips.values())
+        return Updates(tuple(prepared), self._text(made, scheduled))
+
+    def _choice(self, maker: _Expression) -> cst.If | None:
+        """Returns the last statement that gives an optimizer its value, if that is a choice between calls of tf.train."""
+        found = [one for one in self._flat if simple_name(maker) in reads_and_writes(one)[1]]
+        values = [one.value for one in nodes(found[-1], cst.Assign) if isinstance(one, cst.Assign)] if found else []
+        calls = all(optimizers.is_optimizer(self._script.called(value)) for value in values)
+        return found[0] if len(found) == 1 and values and calls and isinstance(found[0], cst.If) else None
+
+    def _chosen(self, choice: cst.If, maker: _Expression) -> Updates:
+        """Returns the updates of an optimizer that a test chooses."""
+        needed, scheduled = self._prepared(choice, *self._clips.values())
+        calls = [one for one in nodes(choice, cst.Call) if isinstance(one, cst.Call)]
+        made = {one: self._text(one, scheduled) for one in calls if optimizers.is_optimizer(self._script.called(one))}
+        new = _replaced(choice, made)
+        return Updates((*(one for one in needed if one is not choice), new), code(maker))
+
+    def _text(self, made: cst.Call, scheduled: bool) -> str:
         text = optimizers.optimizer(self._script, made)
         if scheduled or "schedules." in text:
             text = optimizers.optimizer(self._script, made, scheduled=True)
-        return self._clipped(prepared, text)
+        return self._clipped(text)
 
-    def _clipped(self, prepared: Sequence[Statement], text: str) -> Updates:
+    def _clipped(self, text: str) -> str:
         clips = "".join(f", {name}={code(value)}" for name, value in self._clips.items())
-        return Updates(tuple(prepared), f"{text[:-1]}{clips})")
+        return f"{text[:-1]}{clips})"
 
     def _prepared(self, *values: cst.CSTNode) -> tuple[list[Statement], bool]:
         """Returns the statements that expressions need, with schedules of Keras, and True if there is a schedule."""
@@ -128,9 +151,7 @@ class _Finder:
         value = assigned_value(statement)
         text = optimizers.schedule(self._script, value) if value is not None else None
         if text is not None and value is not None:
-            changed = statement.deep_replace(value, cst.parse_expression(text))
-            assert isinstance(changed, cst.SimpleStatementLine)
-            return changed
+            return _replaced(statement, {value: text})
         self._check(statement)
         if self._batch & reads_and_writes(statement)[0]:
             raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
@@ -162,7 +183,7 @@ class _Finder:
         if not text:
             message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
             raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
-        return self._clipped(prepared, text)
+        return Updates(tuple(prepared), self._clipped(text))
 
     def _check_loss(self, call: cst.CSTNode, loss: _Expression) -> None:
         if code(loss) != code(self._spec["loss"]):
@@ -299,6 +320,22 @@ class _Finder:
         step = (given or {}).get("ref")
         step = assigned(step.value, self._flat) if isinstance(step, cst.Name) else step
         return self._script.called(step) in STEPS and given is not None and code(given["value"]) == "1"
+
+
+class _Replacing(cst.CSTTransformer):
+    def __init__(self, texts: Mapping[cst.CSTNode, str]) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        return cst.parse_expression(self._texts[original_node]) if original_node in self._texts else updated_node
+
+
+def _replaced(node: _Node, texts: Mapping[cst.CSTNode, str]) -> _Node:
+    """Returns a node with other expressions in the place of some."""
+    changed = node.visit(_Replacing(texts))
+    assert isinstance(changed, type(node))
+    return changed
 
 
 def _negative(value: _Expression) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import difflib
 import itertools
@@ -18,23 +19,28 @@ from estimator_bridge.cli.script_arguments import FILE, add_format
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
+    from estimator_bridge.compat.source.checking import FileReport
     from estimator_bridge.compat.source.fixers.conversion import Conversion
+    from estimator_bridge.compat.source.reading import Source
 
 _LONGEST = 1_000_000  # bytes; more is generated code
 
 _EPILOG = """examples:
   estimator-bridge convert source train.py --out train_keras.py
   estimator-bridge convert source train.py --out keras/
+  estimator-bridge convert source notebook.ipynb --out train_keras.py
+  estimator-bridge convert source package/ --out keras/
   estimator-bridge convert source --prove --out train_keras.py train.py -- --epochs 2
   estimator-bridge convert source --diff train.py
   estimator-bridge convert source --check train.py
   estimator-bridge convert source --format json train.py > report.json
+  estimator-bridge convert source --check --format sarif package/ > report.sarif
 
 The script is read, never run, but by --prove; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
 below a comment that begins with "# estimator-bridge:" and says why and what to do.
 
 The new script goes to stdout, or to --out; the report goes to stderr. If --out is a folder, the modules of its own that the script
-imports are converted, too, and written beside it.
+imports are converted, too, and written beside it. The cells of a notebook become one script.
 
 exit code: 0 everything was converted, 1 something needs a human, 2 bad input; with --prove, that of compare if all was converted.
 """
@@ -61,8 +67,19 @@ def add_parser(kinds: Any) -> None:
     parser.add_argument(
         "--prove", action="store_true", help="compare both scripts if nothing needs a human; both run; needs --out"
     )
-    add_format(parser, "text: the new script and a report; json: one object with both (default: %(default)s)")
-    script = parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file")
+    parser.add_argument(
+        "--body",
+        choices=("layers", "shim"),
+        default="layers",
+        help="layers: the model makes its layers once, or the network stays; shim: a network that cannot have such layers is kept below TensorFlow's track_tf1_style_variables (default: %(default)s)",
+    )
+    parser.add_argument("--py2", action="store_true", help="take scripts that only Python 2 parses; they are rewritten first")
+    explanation = (
+        "text: the new script and a report; json: one object with both; sarif: SARIF 2.1.0 for code scanning; "
+        "github: annotations of GitHub Actions (default: %(default)s)"
+    )
+    add_format(parser, explanation, "sarif", "github")
+    script = parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file, a notebook, or a folder of them")
     script.complete = FILE
     parser.add_argument("args", metavar="ARGS", nargs="*", help="behind --, arguments with which --prove runs both scripts")
     parser.set_defaults(execute=execute)
@@ -72,30 +89,31 @@ def execute(arguments: argparse.Namespace) -> int:
     """Converts SCRIPT, prints or writes the result and the report, and compares both scripts if asked."""
     if arguments.out is None and (arguments.prove or arguments.args):
         raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
-    text = _read(arguments.script)
+    whole = arguments.script.is_dir()
     folder = arguments.out is not None and arguments.out.suffix != ".py"
-    converted = _converted(arguments.script, together=folder)
-    conversion = converted[arguments.script]
-    if conversion.text == text and not conversion.changes:
+    if whole and not (folder or arguments.check or arguments.format != "text"):
+        raise BridgeError(f"{arguments.script} is a folder.", expected="a folder for the new files", fix="Add --out FOLDER.")
+    sources = _sources(arguments.script, arguments.py2)
+    converted = _converted(sources, together=folder or whole, shim=arguments.body == "shim")
+    if not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
             expected="a script that names tf.estimator",
             fix="Name the file that makes the Estimator.",
         )
-    if not folder:
-        modules = [path for path in converted if path != arguments.script]
-        conversion = _with_modules(conversion, modules)
-        converted = {arguments.script: conversion}
+    first = next(iter(converted))
+    if not (folder or whole):
+        converted = {first: _with_modules(converted[first], [path for path in converted if path != first])}
     if folder:
-        _write_folder(arguments.script, arguments.out, converted)
+        _write_folder(arguments.script if whole else arguments.script.parent, arguments.out, converted)
     elif arguments.out is not None or arguments.write:
-        _write(arguments.script if arguments.write else arguments.out, conversion.text, replace=arguments.write)
+        _write(first if arguments.write else arguments.out, converted[first].text, replace=arguments.write)
     elif arguments.format == "text" and not arguments.check:
-        sys.stdout.write(_diff(arguments.script, text, conversion.text) if arguments.diff else conversion.text)
-    if arguments.format == "json":
-        sys.stdout.write(json.dumps(_data(arguments.script, conversion), indent=1) + "\n")
+        sys.stdout.write(_diff(first, sources[first].text, converted[first].text) if arguments.diff else converted[first].text)
     if arguments.format == "text":
-        _report(converted)
+        _report(sources, converted)
+    else:
+        _print(arguments, sources, converted)
     if not all(one.complete for one in converted.values()):
         return 1
     return _compare(arguments, arguments.out / arguments.script.name if folder else arguments.out) if arguments.prove else 0
@@ -108,27 +126,54 @@ def _compare(arguments: argparse.Namespace, new: Path) -> int:
     return subprocess.run(command, stdout=sys.stderr if arguments.format == "json" else None, check=False).returncode
 
 
-def _converted(script: Path, together: bool) -> dict[Path, Conversion]:
-    """Returns the conversions of a script and of the modules below its folder that it imports.
-
-    Args:
-        script: Script; its conversion comes first.
-        together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
-    """
-    from estimator_bridge.compat.source.fixers.conversion import convert
+def _sources(script: Path, python2: bool) -> dict[Path, Source]:
+    """Returns a script and the modules below its folder that it imports, or the files below a folder."""
+    from estimator_bridge.compat.source.checking import find_files
     from estimator_bridge.compat.source.reading import own_sources
 
-    sources = (Path(source.path) for source in own_sources(script, script.parent))
-    texts = {path: _read(path) for path in dict.fromkeys([script, *sources]) if path.is_relative_to(script.parent)}
-    found = {path: convert(text) for path, text in texts.items()}
+    if script.is_dir():
+        return {path: _read(path, python2) for path in find_files([str(script)])}
+    modules = (Path(source.path) for source in own_sources(script, script.parent))
+    paths = dict.fromkeys([script, *(path for path in modules if path.is_relative_to(script.parent))])
+    return {path: _read(path, python2) for path in paths}
+
+
+def _converted(sources: Mapping[Path, Source], together: bool, shim: bool = False) -> dict[Path, Conversion]:
+    """Returns the conversions of a script and of its modules.
+
+    Args:
+        sources: Files; the script comes first.
+        together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
+        shim: Value of ``shim`` in ``convert``.
+    """
+    from estimator_bridge.compat.source.fixers.conversion import convert
+
+    script = next(iter(sources))
+    found = {path: convert(one.text, shim=shim) for path, one in sources.items()}
     if together:
         elsewhere: dict[str, str] = {}
         for path, conversion in found.items():
-            parts = [part for part in path.relative_to(script.parent).with_suffix("").parts if part != "__init__"]
+            parts = [part for part in path.with_suffix("").parts if part != "__init__"]
             for place, (function, model) in itertools.product(range(len(parts)), conversion.models.items()):
                 elsewhere[".".join([*parts[place:], function])] = model  # a relative import names the last parts alone
-        found = {path: convert(text, elsewhere) for path, text in texts.items()} if elsewhere else found
-    return {path: one for path, one in found.items() if path == script or together or one.text != texts[path] or one.changes}
+        found = {path: convert(one.text, elsewhere, shim) for path, one in sources.items()} if elsewhere else found
+    found = {path: _with_losses(sources[path], one) for path, one in found.items()}
+    return {
+        path: one for path, one in found.items() if path == script or together or one.text != sources[path].text or one.changes
+    }
+
+
+def _with_losses(source: Source, conversion: Conversion) -> Conversion:
+    """Returns a conversion with a line for what reading the file has changed: lines of IPython, and Python 2's division."""
+    from estimator_bridge.compat.source.fixers.marks import Change, Outcome
+
+    message = "left out: only a notebook runs it"
+    lost = [Change(one.line, one.symbol, Outcome.APPROXIMATE, message) for one in source.ipython_lines]
+    if source.error is not None:
+        message = "Python 2 divides whole numbers down; write // where that is meant"
+        divisions = (node for node in ast.walk(ast.parse(source.text)) if isinstance(node, ast.BinOp))
+        lost += [Change(one.lineno, "/", Outcome.APPROXIMATE, message) for one in divisions if isinstance(one.op, ast.Div)]
+    return dataclasses.replace(conversion, changes=tuple(sorted({*conversion.changes, *lost}))) if lost else conversion
 
 
 def _with_modules(conversion: Conversion, modules: Iterable[Path]) -> Conversion:
@@ -140,9 +185,9 @@ def _with_modules(conversion: Conversion, modules: Iterable[Path]) -> Conversion
     return dataclasses.replace(conversion, changes=(*conversion.changes, *more))
 
 
-def _write_folder(script: Path, folder: Path, conversions: Mapping[Path, Conversion]) -> None:
+def _write_folder(root: Path, folder: Path, conversions: Mapping[Path, Conversion]) -> None:
     """Writes the new script and its modules, each in its place below the folder; nothing if one of them exists."""
-    files = {folder / path.relative_to(script.parent): one.text for path, one in conversions.items()}
+    files = {folder / path.relative_to(root).with_suffix(".py"): one.text for path, one in conversions.items()}
     for file in filter(Path.exists, files):
         raise BridgeError(f"{file} exists.", expected="a new file", fix="Name another folder.")
     for file, text in files.items():
@@ -150,11 +195,13 @@ def _write_folder(script: Path, folder: Path, conversions: Mapping[Path, Convers
         _write(file, text, replace=False)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, python2: bool) -> Source:
+    """Returns a file whose text is Python 3: the cells of a notebook as one script, Python 2 rewritten if asked."""
     import libcst
 
-    if path.suffix == ".ipynb":
-        raise BridgeError(f"{path} is a notebook.", expected="a Python file", fix="Export it: jupyter nbconvert --to script.")
+    from estimator_bridge.compat.source.python2.mending import mend
+    from estimator_bridge.compat.source.reading import read_source
+
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -167,14 +214,14 @@ def _read(path: Path) -> str:
             fix="Name the script itself.",
         )
     try:
-        module = libcst.parse_module(content)
-        return module.code
-    except (libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        source = read_source(content, str(path))
+        text = mend(content).text if source.error is not None and python2 else source.text
+        libcst.parse_module(text)
+        return dataclasses.replace(source, text=text)
+    except (SyntaxError, libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
         line = f", line {error.raw_line}" if isinstance(error, libcst.ParserSyntaxError) else ""
         raise BridgeError(
-            f"{path}{line} is not Python 3.",
-            expected="source in Python 3",
-            fix="If it is Python 2, rewrite it first: python -m fissix -w SCRIPT.",
+            f"{path}{line} is not Python 3.", expected="source in Python 3", fix="If it is Python 2, add --py2."
         ) from None
 
 
@@ -194,6 +241,35 @@ def _diff(path: Path, old: str, new: str) -> str:
     return "".join(lines)
 
 
+def _print(arguments: argparse.Namespace, sources: Mapping[Path, Source], conversions: Mapping[Path, Conversion]) -> None:
+    """Prints the outcomes for programs."""
+    from estimator_bridge.compat.source.reports import sarif
+
+    if arguments.format == "json":
+        data = [_data(path, one) for path, one in conversions.items()]
+        values: Any = data[0] if len(data) == 1 else {"scripts": data}
+        sys.stdout.write(json.dumps(values, indent=1) + "\n")
+        return
+    reports = [_findings(sources[path], one) for path, one in conversions.items()]
+    if arguments.format == "github":
+        sys.stdout.writelines(f"{line}\n" for line in sarif.github_annotations(reports))
+    else:
+        sys.stdout.write(json.dumps(sarif.as_sarif(reports, "convert source"), indent=1) + "\n")
+
+
+def _findings(source: Source, conversion: Conversion) -> FileReport:
+    """Returns the outcomes of a conversion as findings of ``check``."""
+    from estimator_bridge.compat.source.checking import FileReport
+    from estimator_bridge.compat.source.fixers.marks import Outcome
+    from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
+
+    verdicts = {Outcome.CONVERTED: Verdict.RUNS, Outcome.APPROXIMATE: Verdict.LOOK, Outcome.HUMAN: Verdict.HUMAN}
+    findings = (
+        SourceFinding(one.line, 1, one.name, Kind.TENSORFLOW, verdicts[one.outcome], one.message) for one in conversion.changes
+    )
+    return FileReport(source.path, source.text.count("\n"), tuple(findings), cells=source.cells)
+
+
 def _data(path: Path, conversion: Conversion) -> dict[str, Any]:
     changes = [
         {"line": one.line, "name": one.name, "outcome": one.outcome.value, "message": one.message} for one in conversion.changes
@@ -201,7 +277,7 @@ def _data(path: Path, conversion: Conversion) -> dict[str, Any]:
     return {"script": str(path), "complete": conversion.complete, "changes": changes, "source": conversion.text}
 
 
-def _report(conversions: Mapping[Path, Conversion]) -> None:
+def _report(sources: Mapping[Path, Source], conversions: Mapping[Path, Conversion]) -> None:
     from estimator_bridge.compat.source.fixers.marks import Outcome
 
     console = make_console(stderr=True)
@@ -209,7 +285,7 @@ def _report(conversions: Mapping[Path, Conversion]) -> None:
     for path, change in ((path, change) for path, conversion in conversions.items() for change in conversion.changes):
         count[change.outcome] += 1
         if change.outcome is not Outcome.CONVERTED:
-            line = f"{path}:{change.line}: {change.outcome.value}: {change.name}: {change.message}"
+            line = f"{sources[path].place(change.line)}: {change.outcome.value}: {change.name}: {change.message}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     numbers = ", ".join(f"{number} {outcome.value}" for outcome, number in count.items())
     script = next(iter(conversions))

@@ -24,24 +24,29 @@ WHOLE = (
     "branches",
     "canned",
     "canned_numbers",
+    "clipped",
     "columns",
     "contrib_layers",
     "convolutions",
     "exports",
     "float64",
     "from_keras",
+    "in_loops",
     "keras_layers",
     "linear",
+    "named_classes",
     "recurrent",
     "two_calls",
 )
+SHIMMED = ("in_loops",)
+"""Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
 
 
 def converted(name: str) -> Conversion:
     """Returns the conversion of one of the scripts."""
-    return convert((SCRIPTS / f"{name}.py").read_text())
+    return convert((SCRIPTS / f"{name}.py").read_text(), shim=name in SHIMMED)
 
 
 def comments(text: str) -> Counter[str]:
@@ -71,16 +76,19 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "branches": "60 predictions",
         "canned": "accuracy above 0: True",
         "canned_numbers": "step 15",
+        "clipped": "step 6",
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "exports": "exported",
         "from_keras": "(3,)",
+        "in_loops": "48 ['probability']",
         "keras_layers": "step 5",
         "recurrent": "3 predictions",
         "two_calls": "accuracy above 0: True",
         "convolutions": "40 predictions",
         "float64": "float64",
         "linear": "error below 20: True",
+        "named_classes": "metrics: ['kept', 'low']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.compat.source.fixers.conversion import convert
-from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE
+from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
 from tests.running import estimator_bridge_command
 
-RUNS = [*((name,) for name in WHOLE), ("linear", "classes"), ("linear", "numbers")]
+MORE = {"linear": ("classes", "numbers"), "clipped": ("value", "norm", "loss")}
+"""Arguments of scripts that train another model with them."""
+RUNS = [*((name,) for name in WHOLE), *((name, argument) for name, arguments in MORE.items() for argument in arguments)]
 
 
 @pytest.mark.parametrize("run", RUNS, ids="-".join)
@@ -18,7 +19,7 @@ def test_both_train_alike(run: tuple[str, ...], tmp_path: Path) -> None:
     """Losses, metrics and variables: with dropout, batch norm, a schedule and L2, or with columns and a loop over layers."""
     name, *arguments = run
     old = SCRIPTS / f"{name}.py"
-    (tmp_path / "new.py").write_text(convert(old.read_text()).text)
+    (tmp_path / "new.py").write_text(converted(name).text)
     ended = estimator_bridge_command(
         "compare", "--out", tmp_path / "report", old, tmp_path / "new.py", *arguments, cwd=tmp_path
     )
