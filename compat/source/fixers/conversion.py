@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
@@ -13,7 +14,7 @@ from estimator_bridge.compat.source.fixers.imports import comments_around, with_
 from estimator_bridge.compat.source.fixers.inputs import dataset_behind, makes_iterator, returned_dataset
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
-from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
@@ -112,7 +113,7 @@ def _unused(script: Script, inside: set[str], classes: dict[str, cst.ClassDef]) 
 
 def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[dict[str, cst.ClassDef], set[str], set[str]]:
     """Returns the class for each model function that can be converted, functions whose bodies are in classes, and those that make layers."""
-    functions = {node.name.value: node for node in script.module.body if isinstance(node, cst.FunctionDef)}
+    functions = _functions(script)
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
     shimmed: set[str] = set()
@@ -133,6 +134,18 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
     return found, inside, shimmed
 
 
+def _functions(script: Script) -> dict[str, cst.FunctionDef]:
+    """Returns the functions of a script by name; those inside of others if the name is the only one, and no methods."""
+    methods = {part for one in nodes(script.module, cst.ClassDef) for part in nodes(one, cst.FunctionDef)}
+    every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+    counts = Counter(one.name.value for one in every)
+    return {
+        one.name.value: one
+        for one in every
+        if one not in methods and (counts[one.name.value] == 1 or one in script.module.body)
+    }
+
+
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
     """Returns the parts of a model function, and its class: with layers that ``__init__`` makes, if that is possible."""
     try:
@@ -151,8 +164,8 @@ def _model_functions(script: Script) -> Iterator[str]:
     for node in nodes(script.module, cst.Call):
         if script.called(node) == "tensorflow.estimator.Estimator" and isinstance(node, cst.Call):
             found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
-    for one in script.module.body:
-        if isinstance(one, cst.FunctionDef) and makes(script, one, SPEC):
+    for one in _functions(script).values():
+        if makes(script, one, SPEC):
             names = [parameter.name.value for parameter in one.params.params]
             if names and names[0].startswith("feature") and "mode" in names:
                 found[one.name.value] = None
@@ -303,8 +316,8 @@ class _Calls(Marking):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
-        if name.startswith(_IN_MODEL_FUNCTIONS):
-            if name in MODES and function not in self._with_specs:
+        if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
+            if mode_name(name) and function not in self._with_specs:
                 return False
             if function not in self._explained:
                 self._explained.add(function)
@@ -338,10 +351,11 @@ class _Calls(Marking):
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
             return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
         function = self._functions[0] if self._functions else ""
-        if name not in MODES or function in self._with_specs:
+        mode = mode_name(name)
+        if not mode or function in self._with_specs:
             return updated_node
         self._changes.append(Change(self._script.line(original_node), code(original_node), Outcome.CONVERTED))
-        return cst.SimpleString(f'"{MODES[name]}"')
+        return cst.SimpleString(f'"{MODES[mode]}"')
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -386,11 +400,7 @@ class _Calls(Marking):
         self.mark(change.comment)
 
 
-MODES = {
-    "tensorflow.estimator.ModeKeys.TRAIN": "train",
-    "tensorflow.estimator.ModeKeys.EVAL": "eval",
-    "tensorflow.estimator.ModeKeys.PREDICT": "infer",
-}
+MODES = {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"}
 """Names of the modes, and their values."""
 _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 """Functions that a serving input function may call: ``export_saved_model`` calls it in a graph."""

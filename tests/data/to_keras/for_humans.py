@@ -39,12 +39,42 @@ def some_variables_alone(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: train_op
-def clipped_gradients(features, labels, mode):
+# mark: apply_gradients
+def doubled_gradients(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
     optimizer = tf.train.AdamOptimizer()
-    gradients = [(tf.clip_by_norm(one, 1.0), variable) for one, variable in optimizer.compute_gradients(loss)]
+    gradients = [(2.0 * one, variable) for one, variable in optimizer.compute_gradients(loss)]
     train_op = optimizer.apply_gradients(gradients, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: apply_gradients
+def gradients_clipped_on_one_side(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    optimizer = tf.train.AdamOptimizer()
+    gradients = [(tf.clip_by_value(one, -1.0, 2.0), variable) for one, variable in optimizer.compute_gradients(loss)]
+    train_op = optimizer.apply_gradients(gradients, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: minimize
+def gradients_of_another_loss(features, labels, mode):
+    outputs = tf.layers.dense(features["x"], 1)
+    loss = tf.reduce_mean(outputs - labels)
+    variables = tf.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss + tf.reduce_mean(outputs), variables), 1.0)
+    train_op = tf.train.AdamOptimizer().apply_gradients(zip(gradients, variables), tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+config = {"rate": 0.1}
+
+
+# mark: config
+def settings_named_as_an_argument(features, labels, mode):
+    outputs = tf.layers.dense(features["x"], 1)
+    loss = tf.reduce_mean(outputs - labels)
+    train_op = tf.train.AdamOptimizer(config["rate"]).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -177,7 +207,10 @@ ESTIMATORS = [
     tf.estimator.Estimator(without_updates),
     tf.estimator.Estimator(another_optimizer),
     tf.estimator.Estimator(some_variables_alone),
-    tf.estimator.Estimator(clipped_gradients),
+    tf.estimator.Estimator(doubled_gradients),
+    tf.estimator.Estimator(gradients_clipped_on_one_side),
+    tf.estimator.Estimator(gradients_of_another_loss),
+    tf.estimator.Estimator(settings_named_as_an_argument),
     tf.estimator.Estimator(own_metric),
     tf.estimator.Estimator(own_scaffold),
     tf.estimator.Estimator(another_loss_in_evaluation),
@@ -186,3 +219,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_layer_in_a_while_loop),
     tf.estimator.Estimator(a_layer_as_large_as_the_batch),
 ]
+run_config = tf.estimator.RunConfig().replace(model_dir="trained")
+# mark: run_config.task_type
+print(run_config.model_dir, run_config.task_type)

@@ -13,6 +13,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     Statement,
     assigned,
     is_text,
+    mode_name,
     needed_for,
     reads_and_writes,
     tainted_by,
@@ -61,6 +62,8 @@ _VARIABLES = (
     "tensorflow.nn.dynamic_rnn",
     "tensorflow.nn.bidirectional_dynamic_rnn",
 )
+_ARGUMENTS = frozenset({"self", "params", "model_dir", "config", "training", "x", "y", "y_pred", "sample_weight", "data"})
+"""Arguments of the methods of a class."""
 _AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseComp)
 _PREDICT = """
     def predict_step(self, data):
@@ -150,6 +153,10 @@ class _Writer:
         every = (*parts.node.body.body, *parts.network, *parts.loss, *parts.measured, *parts.predicted, *parts.prepared)
         bound = {name for statement in every for name in reads_and_writes(statement)[1]}
         bound |= {parameter.name.value for parameter in self._parts.node.params.params}
+        outside = {name for statement in every for name in reads_and_writes(statement)[0]} - bound
+        for name in sorted(outside & _ARGUMENTS):
+            message = "it is a name of the script and an argument of the class; call it otherwise in the script"
+            raise UnconvertibleError(parts.node, name, message)
         for method in nodes(written, cst.FunctionDef):
             assert isinstance(method, cst.FunctionDef)
             given = {parameter.name.value for parameter in method.params.params}
@@ -191,8 +198,10 @@ class _Writer:
         inside = {
             node for one in self._script.module.body if makes(self._script, one, SPEC) for node in nodes(one, cst.Attribute)
         }
-        others = {self._script.name(node) for node in nodes(self._script.module, cst.Attribute) if node not in inside}
-        known = {"tensorflow.estimator.ModeKeys.EVAL", "tensorflow.estimator.ModeKeys.PREDICT"}.isdisjoint(others)
+        others = {
+            mode_name(self._script.name(node)) for node in nodes(self._script.module, cst.Attribute) if node not in inside
+        }
+        known = {"EVAL", "PREDICT"}.isdisjoint(others)
         return (
             [_line('mode = "train" if training else "eval"')]
             if known and "mode" in _read(network) and self._given_to_own(network)

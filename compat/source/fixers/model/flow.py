@@ -12,7 +12,6 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-_MODES = "tensorflow.estimator.ModeKeys."
 _MODULES = ("tf", "tensorflow", "logging")
 """Names whose attributes are functions: a call changes no value."""
 _SPECS = ("tensorflow.estimator.EstimatorSpec",)
@@ -37,6 +36,18 @@ class Branch:
 
     statements: tuple[Statement, ...]
     spec: cst.Call
+
+
+def mode_name(name: str) -> str:
+    """Returns the mode that a name means, TRAIN, EVAL or PREDICT; empty for all else.
+
+    Example:
+        >>> mode_name("tensorflow.contrib.learn.ModeKeys.INFER"), mode_name("tensorflow.estimator.ModeKeys")
+        ('PREDICT', '')
+    """
+    owner, _, mode = name.rpartition(".ModeKeys.")
+    mode = {"INFER": "PREDICT"}.get(mode, mode)
+    return mode if owner.startswith("tensorflow.") and mode in Mode.__members__ else ""
 
 
 def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
@@ -234,9 +245,9 @@ class ModeTests:
     def _mode(self, node: cst.BaseExpression) -> Mode | None:
         if isinstance(node, cst.Name):
             node = assigned(node.value, self._constants) or node
-        name = self._script.name(node).replace("contrib.learn.", "estimator.").replace("ModeKeys.INFER", "ModeKeys.PREDICT")
-        if name.startswith(_MODES) and name.removeprefix(_MODES) in Mode.__members__:
-            return Mode[name.removeprefix(_MODES)]
+        mode = mode_name(self._script.name(node))
+        if mode:
+            return Mode[mode]
         texts = {"'train'": Mode.TRAIN, "'eval'": Mode.EVAL, "'infer'": Mode.PREDICT}
         return texts.get(code(node).replace('"', "'"))
 

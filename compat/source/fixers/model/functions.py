@@ -238,7 +238,7 @@ class _Analysis:
             name = self._script.name(node)
             if name in _REFUSED:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            known = name == "tensorflow.contrib.layers" or layer_function(name) or name in respelled
+            known = name == "tensorflow.contrib.layers" or layer_function(name) or ".ModeKeys" in name or name in respelled
             if name.startswith("tensorflow.contrib.") and not known:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
