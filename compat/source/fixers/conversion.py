@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import CONVERTED, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import dataset_behind, makes_iterator, returned_dataset
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
@@ -234,7 +235,11 @@ class _Calls(Marking):
 
     def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
         self._functions.pop()
-        return updated_node
+        name = original_node.name.value
+        if name not in self._calls.hooks:
+            return updated_node
+        self._changes.append(Change(self._script.line(original_node), name, Outcome.CONVERTED, "a callback"))
+        return as_callback(updated_node)
 
     def visit_Call(self, node: cst.Call) -> None:
         self._called[node.func] = node
@@ -297,6 +302,10 @@ class _Calls(Marking):
             self.keep(comment)
         return new
 
+    def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
+        written = self._classes.get(simple_name(original_node.value))
+        return updated_node.with_changes(value=written.name) if written is not None else updated_node
+
     def leave_Lambda(self, original_node: cst.Lambda, updated_node: cst.Lambda) -> cst.Lambda:
         dataset = dataset_behind(self._script, original_node.body)
         if dataset is None:
@@ -330,6 +339,7 @@ class _Calls(Marking):
             )
         elif (
             (name in _OF_SERVING and function in self._serving)
+            or (name == HOOK and function in self._calls.hooks)
             or (node in self._called and self._is_sent(self._called[node]))
             or name == "tensorflow.GPUOptions"
             or is_respelled(name, self._called.get(node))

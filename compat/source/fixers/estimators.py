@@ -8,6 +8,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.hooks import plain_hooks
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
@@ -31,11 +32,11 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
 }
 """Methods of an Estimator with their parameters, in their order."""
-_KEPT = {"train": {"input_fn", "steps", "max_steps"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn", "predict_keys"},
+_KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn", "predict_keys"},
          "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
 _EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
 _SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "tensorflow.estimator.TrainSpec": (("input_fn", "max_steps", "hooks"), {"input_fn", "max_steps"}),
+    "tensorflow.estimator.TrainSpec": (("input_fn", "max_steps", "hooks"), {"input_fn", "max_steps", "callbacks"}),
     "tensorflow.estimator.EvalSpec": (
         ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs"),
         {"input_fn", "steps", "name", "exporters", "start_delay_secs", "throttle_secs"},
@@ -161,6 +162,7 @@ class EstimatorCalls:
         classes: Class of each converted model function, by the function's name; in other modules by its dotted name.
 
     Attributes:
+        hooks: Names of the script's classes of hooks that are callbacks now.
         used: Names of the functions that the new script must contain.
         merged: Assignments to fields that are arguments of a call now.
         updates: What stands for the dict of a function that ``add_metrics`` takes.
@@ -179,6 +181,10 @@ class EstimatorCalls:
         self._canned_models = {name for name, value in assigned if script.called(value) in CANNED}
         self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
+        self.hooks = plain_hooks(script)
+        self._callbacks = {
+            name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in self.hooks
+        }
         self._loggers |= {name for name, value in assigned if self.only_logs(value)}
         canned = [
             node for node in nodes(script.module, cst.Call) if script.called(node) in CANNED and isinstance(node, cst.Call)
@@ -190,6 +196,11 @@ class EstimatorCalls:
             for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget)
             for name in _bound(node)
         }
+        functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+        returned = {
+            one.name.value: code(one.body.body[-1]).strip().removeprefix("return ") for one in functions if one.body.body
+        }
+        self._factories = {name for name, value in returned.items() if value in classes and value in returned}
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -260,6 +271,9 @@ class EstimatorCalls:
         if isinstance(value, cst.List | cst.Tuple):
             return bool(value.elements) and all(self._logs(element.value) for element in value.elements)
         return self._script.called(value) in LOGGERS
+
+    def _is_plain_hook(self, value: cst.BaseExpression) -> bool:
+        return simple_name(value.func if isinstance(value, cst.Call) else value) in self.hooks | self._callbacks
 
     def _logs(self, value: cst.BaseExpression) -> bool:
         return self._script.called(value) in LOGGERS or simple_name(value) in self._loggers
@@ -362,6 +376,11 @@ class EstimatorCalls:
         hooks = given.get("hooks")
         if hooks is not None and (simple_name(hooks) in self._loggers or self.only_logs(hooks)):
             del given["hooks"]
+        elif "callbacks" in kept and isinstance(hooks, cst.List):
+            rest = [one.value for one in hooks.elements if not self._logs(one.value)]
+            if all(self._is_plain_hook(one) for one in rest):
+                del given["hooks"]
+                given["callbacks"] = cst.List([cst.Element(one) for one in rest])
         unknown = sorted(given.keys() - kept)
         if unknown:
             raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
@@ -372,6 +391,8 @@ class EstimatorCalls:
         given = self._given(call, parameters, set(parameters[:4]), "tf.estimator.Estimator")
         function = (arguments(old, parameters) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
+        if isinstance(function, cst.Call) and simple_name(function.func) in self._factories:
+            return f"{code(given['model_fn'])}({_written(given, {'params', 'model_dir', 'config'})})"
         if name not in self._classes or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(call, "tf.estimator.Estimator", message)
