@@ -100,10 +100,14 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
             "branches",
             "canned",
             "canned_numbers",
+            "clipped",
             "columns",
             "contrib_layers",
             "from_keras",
+            "hooks",
+            "iterated",
             "keras_layers",
+            "named_classes",
             "recurrent",
             "two_calls",
         )
@@ -227,6 +231,7 @@ SLOW = (  # tests of clusters, of whole jobs and of installations whose subject 
 
 
 FIRST = (  # the longest files start first, so that no process waits for the other at the end
+    "parity/rewrite/test_forms.py",
     "parity/rewrite/test_compare_rewrite.py",
     "compat/source/fixers/test_proof.py",
     "parity/test_compare.py",

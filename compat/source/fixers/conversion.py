@@ -12,7 +12,14 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.estimators import CONVERTED, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
 from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
-from estimator_bridge.compat.source.fixers.inputs import dataset_behind, makes_iterator, returned_dataset
+from estimator_bridge.compat.source.fixers.inputs import (
+    BATCH,
+    Iteration,
+    batch_function,
+    dataset_behind,
+    find_iteration,
+    makes_iterator,
+)
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
@@ -255,7 +262,7 @@ class _Calls(Marking):
             self._changes.append(Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, message))
             return cst.RemoveFromParent()
         self._mark_reason(original_node)
-        found = returned_dataset(self._script, original_node) if makes_iterator(original_node) else None
+        found = find_iteration(self._script, original_node) if makes_iterator(original_node) else None
         if found is None:
             if makes_iterator(original_node):
                 self._stays(
@@ -264,22 +271,33 @@ class _Calls(Marking):
                     "it makes an iterator; return the dataset, and move what follows into map",
                 )
             return updated_node
-        dataset, used = found
         self._changes.append(
             Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, "returns the dataset")
         )
-        return updated_node.with_changes(body=self._with_return(original_node.body, code(dataset), used))
+        return updated_node.with_changes(body=self._with_dataset(original_node.body, found))
 
-    def _with_return(self, body: cst.BaseSuite, dataset: str, used: set[Statement]) -> cst.BaseSuite:
-        """Returns a body that returns a dataset, without the statements that make its iterator."""
-        kept = [self.changed[one] for one in body.body if one not in used]
-        kept = [one for one in kept if not (isinstance(one, cst.SimpleStatementLine) and one.body[0] is _GONE)]
-        last = kept[-1]
+    def _with_dataset(self, body: cst.BaseSuite, found: Iteration) -> cst.BaseSuite:
+        """Returns a body that returns a dataset; what followed ``get_next`` is in a function for ``map``."""
+        last = self.changed[found.returned]
         assert isinstance(last, cst.SimpleStatementLine)
-        lines = [line for one in used for line in one.leading_lines]
-        returned = cst.Return(value=parsed(dataset))
-        ended = last.with_changes(body=[*last.body[:-1], returned], leading_lines=[*lines, *last.leading_lines])
-        return body.with_changes(body=[*kept[:-1], ended])
+        returned = last.body[-1]
+        assert isinstance(returned, cst.Return)
+        text, more = code(found.dataset), []
+        if found.is_changed and returned.value is not None:
+            later = [self.changed[one] for one in found.later]
+            more = [batch_function(found, [one for one in later if isinstance(one, cst.BaseStatement)], returned.value)]
+            text += f".map({BATCH})"
+        lines = [line for one in body.body if one in found.used for line in one.leading_lines]
+        ended = last.with_changes(body=[*last.body[:-1], cst.Return(parsed(text))], leading_lines=[*lines, *last.leading_lines])
+        new: list[cst.CSTNode] = []
+        for one in body.body:
+            if one is found.returned:
+                new += [*more, ended]
+            elif one not in found.used and one not in found.later:
+                new.append(self.changed[one])
+        return body.with_changes(
+            body=[one for one in new if not (isinstance(one, cst.SimpleStatementLine) and one.body[0] is _GONE)]
+        )
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if self._is_sent(original_node):

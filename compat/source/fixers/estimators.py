@@ -64,6 +64,7 @@ _SERVING = {
 _ADD_METRICS = ("estimator", "metric_fn")
 _WITH_METRICS = ("tensorflow.contrib.estimator.add_metrics", "tensorflow.estimator.add_metrics")
 _SAME = {
+    "tensorflow.contrib.estimator.clip_gradients_by_norm": "clip_gradients_by_norm",
     "tensorflow.contrib.learn.datasets.base.load_csv_with_header": "load_csv_with_header",
     "tensorflow.contrib.training.HParams": "HParams",
     "tensorflow.contrib.training.python.training.hparam.HParams": "HParams",
@@ -190,7 +191,11 @@ class EstimatorCalls:
             node for node in nodes(script.module, cst.Call) if script.called(node) in CANNED and isinstance(node, cst.Call)
         ]
         passed = {simple_name(argument.value) for node in canned for argument in node.args}
-        self._made_before = {value for name, value in assigned if name in passed & self._optimizers}
+        self._made_before = {
+            value
+            for name, value in assigned
+            if name in passed & self._optimizers and optimizers.is_optimizer(script.called(value))
+        }
         self._taken = {
             name
             for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget)

@@ -2,52 +2,140 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Statement,
+    assigned,
+    assigned_value,
+    reads_and_writes,
+    tainted_by,
+)
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
-_MAKER = "tensorflow.data.make_one_shot_iterator"
+_MAKERS = ("tensorflow.data.make_one_shot_iterator", "tensorflow.data.make_initializable_iterator")
+BATCH = "as_batch"
+"""Function that ``map`` calls in the new script."""
 
 
-def returned_dataset(script: Script, function: cst.FunctionDef) -> tuple[cst.BaseExpression, set[Statement]] | None:
-    """Finds the dataset behind the tensors that a function returns.
+@dataclasses.dataclass(frozen=True)
+class Iteration:
+    """The way from a dataset to what a function returns.
+
+    Attributes:
+        dataset: The dataset.
+        used: Statements that make an iterator and take its tensors.
+        target: What the tensors are assigned to; None if they are returned at once.
+        later: Statements that change the tensors.
+        returned: The last statement.
+    """
+
+    dataset: cst.BaseExpression
+    used: frozenset[Statement]
+    target: cst.BaseExpression | None
+    later: tuple[Statement, ...]
+    returned: cst.SimpleStatementLine
+
+    @property
+    def is_changed(self) -> bool:
+        """True if what is returned is not simply what the dataset has."""
+        value = _without_none(_returned(self.returned) or cst.Name("None"))
+        same = self.target is not None and _plain(value) == _plain(self.target)
+        return bool(self.later) or not (self.target is None or same)
+
+
+def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | None:
+    """Finds the dataset behind the tensors that a function returns; None if there is none, or if that is not sure.
 
     Args:
         script: Script around the function.
-        function: Function.
-
-    Returns:
-        The dataset, and the statements that make an iterator and take its tensors; None if the function makes no iterator, or uses
-        the tensors for anything but its result.
+        function: Function that makes an iterator.
     """
     body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-    last = body[-1] if body else None
+    end = next((place for place, one in enumerate(body) if _returned(one) is not None), None)
+    last = body[end] if end is not None else None
+    if end is None or not isinstance(last, cst.SimpleStatementLine) or any(_returns(one) for one in body[:end]):
+        return None
+    value = _returned(last) or cst.Name("None")
+    before = body[:end]
+    taken = next((one for one in reversed(before) if _base(assigned_value(one), "get_next") is not None), None)
+    iterator = _base(assigned_value(taken) if taken is not None else _without_none(value), "get_next")
+    used = {taken} - {None}
+    if isinstance(iterator, cst.Name):
+        used.update(one for one in before if iterator.value in {*reads_and_writes(one)[0], *reads_and_writes(one)[1]})
+        iterator = assigned(iterator.value, before)
+    dataset = _iterated(script, iterator)
+    if dataset is None or any(not _only_iterates(script, one) for one in used if one is not taken):
+        return None
+    target = _target(taken) if taken is not None else None
+    others = [one for one in before if one not in used]
+    names = set(reads_and_writes(taken)[1]) if taken is not None else set()
+    later, _ = tainted_by(names, others)
+    early = [one for one in others if taken is not None and before.index(one) < before.index(taken)]
     if (
-        not isinstance(last, cst.SimpleStatementLine)
-        or not isinstance(last.body[-1], cst.Return)
-        or last.body[-1].value is None
+        set(early) & set(later)
+        or isinstance(value, cst.List)
+        or names & {name for one in early for name in reads_and_writes(one)[1]}
     ):
         return None
-    used: set[Statement] = set()
-    value = _without_none(last.body[-1].value)
-    taken = _statement_that_binds(code(value), body)
-    if taken is not None:
-        used.add(taken)
-        value = assigned_value(taken) or value
-    iterator = _base(value, "get_next")
-    if isinstance(iterator, cst.Name):
-        made = _statement_that_binds(iterator.value, body)
-        iterator = assigned(iterator.value, body)
-        used |= {made} if made is not None else set()
-    dataset = _iterated(script, iterator)
-    if dataset is None:
-        return None
-    bound = {name for statement in used for name in reads_and_writes(statement)[1]}
-    others = [statement for statement in body[:-1] if statement not in used]
-    return None if any(bound & (reads | writes) for reads, writes in map(reads_and_writes, others)) else (dataset, used)
+    return Iteration(dataset, frozenset(one for one in used if one is not None), target, tuple(later), last)
+
+
+def batch_function(found: Iteration, later: Sequence[cst.BaseStatement], value: cst.BaseExpression) -> cst.FunctionDef:
+    """Returns the function that ``map`` calls with the elements of the dataset.
+
+    Args:
+        found: The way from the dataset to the result.
+        later: Converted statements.
+        value: Converted result.
+    """
+    assert found.target is not None
+    names = [simple_name(one.value) for one in found.target.elements] if isinstance(found.target, cst.Tuple) else [""]
+    if all(names):
+        header, first = ", ".join(names), []
+    else:
+        parts = "parts" if isinstance(found.target, cst.Tuple) else "parts if len(parts) > 1 else parts[0]"
+        header, first = "*parts", [cst.parse_statement(f"{code(found.target)} = {parts}")]
+    written = cst.parse_statement(f"def {BATCH}({header}):\n    pass\n")
+    assert isinstance(written, cst.FunctionDef)
+    returned = cst.SimpleStatementLine([cst.Return(_without_none(value))])
+    return written.with_changes(body=written.body.with_changes(body=[*first, *later, returned]))
+
+
+def _returned(statement: Statement) -> cst.BaseExpression | None:
+    """Returns what a statement returns; None if it returns nothing."""
+    last = statement.body[-1] if isinstance(statement, cst.SimpleStatementLine) else None
+    return last.value if isinstance(last, cst.Return) else None
+
+
+def _returns(statement: Statement) -> bool:
+    return not isinstance(statement, cst.FunctionDef) and any(True for _ in nodes(statement, cst.Return))
+
+
+def _target(statement: Statement) -> cst.BaseExpression | None:
+    """Returns the only target of an assignment."""
+    assert isinstance(statement, cst.SimpleStatementLine)
+    only = statement.body[0]
+    assert isinstance(only, cst.Assign)
+    target = only.targets[0].target
+    return target if isinstance(target, cst.Tuple | cst.Name) and len(only.targets) == 1 else None
+
+
+def _plain(value: cst.BaseExpression) -> str:
+    return code(value).replace(" ", "").strip("()")
+
+
+def _only_iterates(script: Script, statement: Statement) -> bool:
+    """Returns True for a statement that makes an iterator, or asks for its initializer."""
+    value = assigned_value(statement)
+    if value is not None and _iterated(script, value) is not None:
+        return True
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    asks = isinstance(only, cst.Expr) and script.called(only.value) == "tensorflow.add_to_collection"
+    return asks and "TABLE_INITIALIZERS" in code(statement)
 
 
 def dataset_behind(script: Script, value: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -62,9 +150,9 @@ def dataset_behind(script: Script, value: cst.BaseExpression) -> cst.BaseExpress
 
 def _iterated(script: Script, iterator: cst.BaseExpression | None) -> cst.BaseExpression | None:
     """Returns the dataset that an iterator goes through."""
-    if isinstance(iterator, cst.Call) and script.called(iterator) == _MAKER and len(iterator.args) == 1:
+    if isinstance(iterator, cst.Call) and script.called(iterator) in _MAKERS and len(iterator.args) == 1:
         return iterator.args[0].value
-    return _base(iterator, "make_one_shot_iterator")
+    return _base(iterator, "make_one_shot_iterator") or _base(iterator, "make_initializable_iterator")
 
 
 def _without_none(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -79,20 +167,6 @@ def makes_iterator(function: cst.FunctionDef) -> bool:
     found = [node for node in nodes(function, cst.Attribute) if isinstance(node, cst.Attribute) and node.attr.value in names]
     inner = [node for one in nodes(function.body, cst.FunctionDef, cst.Lambda) for node in nodes(one, cst.Attribute)]
     return any(node not in inner for node in found)
-
-
-def _statement_that_binds(target: str, body: Sequence[Statement]) -> cst.SimpleStatementLine | None:
-    plain = target.replace(" ", "").strip("()")
-    for statement in body:
-        if (
-            isinstance(statement, cst.SimpleStatementLine)
-            and len(statement.body) == 1
-            and isinstance(statement.body[0], cst.Assign)
-        ):
-            (first, *others) = statement.body[0].targets
-            if not others and code(first.target).replace(" ", "").strip("()") == plain:
-                return statement
-    return None
 
 
 def _base(call: cst.CSTNode | None, method: str) -> cst.BaseExpression | None:

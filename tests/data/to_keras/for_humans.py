@@ -192,8 +192,9 @@ def another_network_in_prediction(features, labels, mode):
 # mark: input_fn
 def input_fn():
     rows = tf.data.Dataset.from_tensors(({"x": [[1.0, 2.0]]}, [[1.0]]))
-    features, labels = rows.make_one_shot_iterator().get_next()
-    features["x"] = features["x"] * 2
+    iterator = rows.make_one_shot_iterator()
+    features, _ = iterator.get_next()
+    _, labels = iterator.get_next()
     return features, labels
 
 

@@ -13,8 +13,16 @@ def share_of_low(labels, predictions):
 
 
 def make_estimator(columns, config):
+    optimizer = tf.train.AdamOptimizer(learning_rate=0.05)
+    optimizer = tf.contrib.estimator.clip_gradients_by_norm(optimizer, 0.1)
     classifier = tf.estimator.DNNClassifier(
-        [6], columns, n_classes=3, label_vocabulary=NAMES, loss_reduction=tf.losses.Reduction.MEAN, config=config
+        hidden_units=[6],
+        feature_columns=columns,
+        n_classes=3,
+        label_vocabulary=NAMES,
+        optimizer=optimizer,
+        loss_reduction=tf.losses.Reduction.MEAN,
+        config=config,
     )
     return tf.contrib.estimator.add_metrics(classifier, share_of_low)
 
@@ -28,11 +36,11 @@ def input_fn():
 class Job:
     def __init__(self):
         config = tf.estimator.RunConfig().replace(save_checkpoints_steps=100)
-        self.estimator = make_estimator([tf.feature_column.numeric_column("value")], config)
+        self.trained = make_estimator([tf.feature_column.numeric_column("value")], config)
 
     def run(self):
-        self.estimator.train(input_fn)
-        return self.estimator.evaluate(input_fn)
+        self.trained.train(input_fn)
+        return self.trained.evaluate(input_fn)
 
 
 metrics = Job().run()

@@ -134,9 +134,19 @@ def outermost(graph: Any, through_functions: bool = False) -> Any:
     return graph
 
 
+_NEVER_RUN = (
+    "keras_graph",
+    "_scratch_graph",
+    "_layer_call_fn",
+    "_layer_call_and_return_conditional_losses",
+    "_layer_call_and_return_all_conditional_losses",
+)
+"""Ends of the names of such graphs."""
+
+
 def _is_structure(graph: Any) -> bool:
-    """Returns True for a graph that has only the structure of a functional model; a step may make one while it is traced."""
-    while graph is not None and not str(getattr(graph, "name", "")).endswith(("keras_graph", "_scratch_graph")):
+    """Returns True for a graph that no step runs: the structure of a functional model, or a call that is traced to be saved."""
+    while graph is not None and not str(getattr(graph, "name", "")).endswith(_NEVER_RUN):
         graph = getattr(graph, "outer_graph", None)
     return graph is not None
 
