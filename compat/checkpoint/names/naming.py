@@ -85,6 +85,8 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
     Example:
         >>> slot_of("dense/kernel/Adam_1", {"dense/kernel"})
         Slot(variable='dense/kernel', optimizer='Adam', slot='v', suffix='Adam_1')
+        >>> slot_of("OptimizeLoss/dense/kernel/Momentum", {"dense/kernel"})
+        Slot(variable='dense/kernel', optimizer='Momentum', slot='momentum', suffix='Momentum')
         >>> slot_of("dense/kernel", {"dense/kernel"}) is None
         True
     """
@@ -102,7 +104,7 @@ def slot_of(name: str, names: Container[str]) -> Slot | None:
         slot = "mg"  # centered: the mean of the gradients comes before the momentum
     for variable in _candidates(stem):
         if variable in names:
-            return Slot(variable, optimizer, slot, name[len(variable) + 1 :])
+            return Slot(variable, optimizer, slot, name.rpartition(f"{variable}/")[2])
     return None
 
 
@@ -120,10 +122,14 @@ def _matches(patterns: Iterable[re.Pattern[str]], name: str) -> Iterator[re.Matc
     return filter(None, (pattern.match(name) for pattern in patterns))
 
 
-def _candidates(stem: str) -> tuple[str, ...]:
-    """Returns possible names of a slot's variable: canned Estimators add a part for a slice or a scope."""
-    shorter, _, last = stem.rpartition("/")
-    return (stem, shorter) if re.fullmatch(r"(part|t)_\d+", last) else (stem,)
+def _candidates(stem: str) -> Iterator[str]:
+    """Yields possible names of a slot's variable: canned Estimators add a part for a slice; an optimizer in a scope puts it in front."""
+    while stem:
+        yield stem
+        shorter, _, last = stem.rpartition("/")
+        if re.fullmatch(r"(part|t)_\d+", last):
+            yield shorter
+        stem = stem.partition("/")[2]
 
 
 def _object_slot(path: str) -> Slot | None:

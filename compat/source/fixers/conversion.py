@@ -287,7 +287,7 @@ class _Calls(Marking):
             later = [self.changed[one] for one in found.later]
             more = [batch_function(found, [one for one in later if isinstance(one, cst.BaseStatement)], returned.value)]
             text += f".map({BATCH})"
-        lines = [line for one in body.body if one in found.used for line in one.leading_lines]
+        lines = [line for one in body.body for used in found.used if one is used for line in used.leading_lines]
         ended = last.with_changes(body=[*last.body[:-1], cst.Return(parsed(text))], leading_lines=[*lines, *last.leading_lines])
         new: list[cst.CSTNode] = []
         for one in body.body:

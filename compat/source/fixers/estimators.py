@@ -166,7 +166,7 @@ class EstimatorCalls:
         hooks: Names of the script's classes of hooks that are callbacks now.
         used: Names of the functions that the new script must contain.
         merged: Assignments to fields that are arguments of a call now.
-        updates: What stands for the dict of a function that ``add_metrics`` takes.
+        updates: New source for the dict of each function that ``add_metrics`` takes.
         left_out: Calls, their arguments that the new script does not have, and the consequence.
     """
 

@@ -28,7 +28,7 @@ class Iteration:
     Attributes:
         dataset: The dataset.
         used: Statements that make an iterator and take its tensors.
-        target: What the tensors are assigned to; None if they are returned at once.
+        target: Names to which the tensors are assigned; None if they are returned at once.
         later: Statements that change the tensors.
         returned: The last statement.
     """
@@ -63,7 +63,7 @@ def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | Non
     before = body[:end]
     taken = next((one for one in reversed(before) if _base(assigned_value(one), "get_next") is not None), None)
     iterator = _base(assigned_value(taken) if taken is not None else _without_none(value), "get_next")
-    used = {taken} - {None}
+    used = {taken} if taken is not None else set()
     if isinstance(iterator, cst.Name):
         used.update(one for one in before if iterator.value in {*reads_and_writes(one)[0], *reads_and_writes(one)[1]})
         iterator = assigned(iterator.value, before)
@@ -81,7 +81,7 @@ def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | Non
         or names & {name for one in early for name in reads_and_writes(one)[1]}
     ):
         return None
-    return Iteration(dataset, frozenset(one for one in used if one is not None), target, tuple(later), last)
+    return Iteration(dataset, frozenset(used), target, tuple(later), last)
 
 
 def batch_function(found: Iteration, later: Sequence[cst.BaseStatement], value: cst.BaseExpression) -> cst.FunctionDef:

@@ -62,7 +62,7 @@ _VARIABLES = (
     "tensorflow.nn.dynamic_rnn",
     "tensorflow.nn.bidirectional_dynamic_rnn",
 )
-_ARGUMENTS = frozenset({"self", "params", "model_dir", "config", "training", "x", "y", "y_pred", "sample_weight", "data"})
+_ARGUMENTS = frozenset({"self", "params", "model_dir", "config", "x", "y", "y_pred", "sample_weight", "data"})
 """Arguments of the methods of a class."""
 _AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseComp)
 _PREDICT = """

@@ -126,7 +126,9 @@ class _Finder:
         """Returns the updates of an optimizer that a test chooses."""
         needed, scheduled = self._prepared(choice, *self._clips.values())
         calls = [one for one in nodes(choice, cst.Call) if isinstance(one, cst.Call)]
-        made = {one: self._text(one, scheduled) for one in calls if optimizers.is_optimizer(self._script.called(one))}
+        made: dict[cst.CSTNode, str] = {
+            one: self._text(one, scheduled) for one in calls if optimizers.is_optimizer(self._script.called(one))
+        }
         new = _replaced(choice, made)
         return Updates((*(one for one in needed if one is not choice), new), code(maker))
 

@@ -27,3 +27,15 @@ def test_both_train_alike(run: tuple[str, ...], tmp_path: Path) -> None:
     assert "EQUAL. The new script trains as the old script does." in ended.out
     trains_two = run == ("linear",)
     assert ("Not compared: all from the training of a second model on." in ended.out) is trains_two
+
+
+def test_evaluations_behind_a_training_that_was_ended_early_are_compared(tmp_path: Path) -> None:
+    """The old side evaluates after the last step that is asked for, so the new one has to, too."""
+    (tmp_path / "new.py").write_text(converted("branches").text)
+    ended = estimator_bridge_command(
+        *("compare", "--steps", 3, "--out", tmp_path / "report", SCRIPTS / "branches.py", tmp_path / "new.py"), cwd=tmp_path
+    )
+    assert ended.code == 0, ended.out + ended.err
+    assert "Loss: 3 of 3 steps within" in ended.out
+    assert "Metrics: equal when" in ended.out
+    assert "Not compared" not in ended.out
