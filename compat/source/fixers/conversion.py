@@ -24,7 +24,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import is_contrib, of_core, with_functions
+from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
@@ -95,8 +95,7 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models})
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, changes))
-    if KERNELS in moved.code:
-        calls.used.add(KERNELS)
+    calls.used.update(name for name in (KERNELS, *FUSED_NORMS) if f"{name}(" in moved.code)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)

@@ -12,6 +12,8 @@ def model_fn(features, labels, mode):
     net = layers.convolution2d(net, 8, 3, activation_fn=None, scope="second")
     net = layers.flatten(net)
     net = layers.fully_connected(net, 10)
+    training = mode == tf.estimator.ModeKeys.TRAIN
+    net = layers.batch_norm(9 * net, 0.9, is_training=training, updates_collections=None)
     logits = layers.fully_connected(net, num_outputs=3, activation_fn=None)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits) + tf.losses.get_regularization_loss()
     rate = tf.train.exponential_decay(0.1, tf.train.get_global_step(), 3, 0.5)

@@ -28,7 +28,7 @@ def model_fn(features, labels, mode, params):
             net = tf.contrib.layers.fully_connected(
                 net, units, weights_regularizer=tf.contrib.layers.l2_regularizer(0.01), scope="layer_%d" % place
             )
-            net = norm(net, mode == tf.estimator.ModeKeys.TRAIN, "norm_%d" % place)
+            net = norm(9 * net, mode == tf.estimator.ModeKeys.TRAIN, "norm_%d" % place)
             if mode == tf.estimator.ModeKeys.TRAIN:
                 net = tf.nn.dropout(net, keep_prob=params["keep"][place])
         deep = tf.reshape(tf.contrib.layers.fully_connected(net, 1, activation_fn=tf.identity, scope="out"), [-1])

@@ -53,7 +53,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
     "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
     "contrib.layers.avg_pool2d": ("AveragePooling2D", ("inputs", "kernel_size", "stride", "padding")),
-    "contrib.layers.batch_norm": ("BatchNormalization", _CONTRIB_NORM),
+    "contrib.layers.batch_norm": ("FusedBatchNormalization", _CONTRIB_NORM),
     "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.flatten": ("Flatten", ("inputs",)),
@@ -74,7 +74,7 @@ _POOLED = {**_CONTRIB, "kernel_size": "pool_size"}
 _CONVOLVED = {**_CONTRIB, "num_outputs": "filters", "kernel_size": "kernel_size", "rate": "dilation_rate"}
 _NORMED = {
     "inputs": "inputs", "decay": "momentum", "center": "center", "scale": "scale", "epsilon": "epsilon", "is_training": "training",
-    "trainable": "trainable", "updates_collections": "", "fused": "", "scope": "name",
+    "trainable": "trainable", "updates_collections": "", "fused": "fused", "scope": "name",
 }  # fmt: skip
 _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.avg_pool2d": ("AvgPool2D", _POOLED, {"strides": "2"}),
@@ -85,6 +85,8 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),
 }
 """Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
+FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
+"""Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
 _FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
 """Class below ``tf.layers``: the function that makes such a layer and calls it."""
 _TRAINING = {"batch_normalization": "False", "dropout": "False", "batch_norm": "True"}
@@ -203,7 +205,8 @@ def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:
     if function in _TRAINING:
         values.setdefault("training", _TRAINING[function])
     first = values.pop("inputs")
-    return f"tf.layers.{_FUNCTIONS[keras]}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"
+    called = f"tf.layers.{_FUNCTIONS[keras]}" if keras in _FUNCTIONS else FUSED_NORMS[1]
+    return f"{called}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"
 
 
 class Lifting:
@@ -269,7 +272,8 @@ class Lifting:
         return attribute
 
     def _made(self, keras: str, given: dict[str, str]) -> str:
-        return f"tf_keras.layers.{keras}({', '.join(f'{key}={value}' for key, value in given.items())})"
+        package = "" if keras in FUSED_NORMS else "tf_keras.layers."
+        return f"{package}{keras}({', '.join(f'{key}={value}' for key, value in given.items())})"
 
     def _named(
         self, old: cst.Call, function: str, given: Arguments, loop: cst.For | None, scope: str
