@@ -24,6 +24,37 @@ def without_updates(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: tf.layers.dense
+def two_activations_of_shared_variables(features, labels, mode):
+    net = tf.layers.dense(features["x"], 4, name="shared")
+    net += tf.layers.dense(features["y"], 4, tf.nn.relu, name="shared", reuse=True)
+    loss = tf.reduce_mean(net - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.layers.dense
+def one_layer_in_each_turn(features, labels, mode):
+    net = features["x"]
+    for _ in range(2):
+        with tf.variable_scope("shared", reuse=tf.AUTO_REUSE):
+            net = tf.layers.dense(net, 4)
+    loss = tf.reduce_mean(net - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: tf.layers.dense
+def two_layers_in_each_turn(features, labels, mode):
+    net = features["x"]
+    for _ in range(2):
+        net = tf.layers.dense(net, 4)
+        net = tf.layers.dense(net, 2)
+    loss = tf.reduce_mean(net - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: tf.train.ProximalGradientDescentOptimizer
 def another_optimizer(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
@@ -206,6 +237,9 @@ ESTIMATORS = [
     tf.estimator.Estimator(another_network_in_prediction),
     tf.estimator.Estimator(by_own_function),
     tf.estimator.Estimator(without_updates),
+    tf.estimator.Estimator(two_activations_of_shared_variables),
+    tf.estimator.Estimator(one_layer_in_each_turn),
+    tf.estimator.Estimator(two_layers_in_each_turn),
     tf.estimator.Estimator(another_optimizer),
     tf.estimator.Estimator(some_variables_alone),
     tf.estimator.Estimator(doubled_gradients),

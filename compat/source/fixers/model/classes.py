@@ -19,7 +19,8 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
-from estimator_bridge.compat.source.fixers.model.layers import LAYERS, Lifting, is_contrib, item_name, layer_function, of_core
+from estimator_bridge.compat.source.fixers.model.layers import is_contrib, layer_function, of_core
+from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
@@ -103,7 +104,7 @@ class _Writer:
         self._parts = parts
         _, own = tainted_by({parts.features, parts.labels, "mode"} - {""}, parts.network)
         self._constant = [one for one in parts.network if not reads_and_writes(one)[1] & own]
-        self._lifting = Lifting(script, own)
+        self._lifting = Lifting(script, own, {name for one in parts.network for name in reads_and_writes(one)[1]})
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
@@ -248,11 +249,15 @@ class _InMethod(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, _AROUND):
             self._around.append(node)
+        if self._lifting is not None:
+            self._lifting.visit(node, of_mode=isinstance(node, cst.If) and None not in self._values(node.test))
         return self._replacement(node) is None
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         if isinstance(original_node, _AROUND):
             self._around.pop()
+        if self._lifting is not None:
+            self._lifting.leave(original_node)
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
             return self._layer(original_node, updated_node)
@@ -265,13 +270,13 @@ class _InMethod(cst.CSTTransformer):
         if self._parts.shimmed is not None:
             return parsed(of_core(self._script, old, new)) if is_contrib(self._script.called(old)) else new
         name = self._script.called(old).replace("tensorflow", "tf", 1)
-        loops = [node for node in self._around if not isinstance(node, cst.With)]
-        if self._lifting is None or len(loops) > 1 or not all(isinstance(node, cst.For) for node in loops):
-            raise UnconvertibleError(
-                old, name, "it is called in a function or a nested loop, or behind the labels; make its layer in __init__"
-            )
-        scope = "".join(self._scope(node) for node in self._around if isinstance(node, cst.With))
-        return parsed(self._lifting.call(old, new, loops[0] if loops and isinstance(loops[0], cst.For) else None, scope))
+        loops = tuple(node for node in self._around if isinstance(node, cst.For))
+        blocks = [node for node in self._around if isinstance(node, cst.With)]
+        if self._lifting is None or len(loops) + len(blocks) < len(self._around):
+            raise UnconvertibleError(old, name, "it is called in a function, or behind the labels; make its layer in __init__")
+        scopes = [(node, self._scope(node)) for node in blocks]
+        place = Place(loops, tuple((node, scope) for node, scope in scopes if scope is not None))
+        return parsed(self._lifting.call(old, new, place))
 
     def _keras_object(self, made: cst.Call) -> str:
         """Returns the attribute that holds an object of Keras, which a model makes once."""
@@ -282,30 +287,32 @@ class _InMethod(cst.CSTTransformer):
             )
         return f"self.{self._lifting.made_once(made)}"
 
-    def _scope(self, node: cst.With) -> str:
+    def _scope(self, node: cst.With) -> cst.BaseExpression | None:
+        """Returns the name of a scope of variables; None for a block that is none."""
         for item in node.items:
             name = self._script.called(item.item)
             if name == "tensorflow.name_scope":
                 continue
             given = arguments(item.item, ("name_or_scope",)) if isinstance(item.item, cst.Call) else None
-            first = given.get("name_or_scope") if given is not None and given.keys() <= {"name_or_scope", "reuse"} else None
-            first = assigned(first.value, self._parts.network) if isinstance(first, cst.Name) else first
-            if name != "tensorflow.variable_scope" or not isinstance(first, cst.SimpleString):
+            known = given is not None and given.keys() <= {"name_or_scope", "reuse", "values"}
+            first = given.get("name_or_scope") if given is not None and known else None
+            if name != "tensorflow.variable_scope" or first is None:
                 raise UnconvertibleError(
                     node, "with", "layers are made in a block that is no plain variable scope; take it away"
                 )
-            return f"{first.evaluated_value!s}/"
-        return ""
+            text = assigned(first.value, self._parts.network) if isinstance(first, cst.Name) else None
+            return text if isinstance(text, cst.SimpleString) else first
+        return None
 
     def _with_layers(self, old: cst.For, new: cst.For) -> cst.For:
         """Returns a loop that also takes a layer from each list that was made for it."""
-        called = dict.fromkeys(layer_function(self._script.called(node)) for node in nodes(old, cst.Call))
-        functions = [one.rpartition(".")[2] for one in called if one in LAYERS]
-        if not functions:
+        items = self._lifting.items.get(old) if self._lifting is not None else None
+        if not items:
             return new
-        target = ", ".join([code(old.target), *(item_name(one) for one in functions)])
-        lists = ", ".join([code(old.iter), *(f"self.{one}_layers" for one in functions)])
-        header = cst.parse_statement(f"for {target} in zip({lists}):\n    pass\n")
+        first = f"({code(old.target)})" if isinstance(old.target, cst.Tuple) and not old.target.lpar else code(old.target)
+        header = cst.parse_statement(
+            f"for {', '.join([first, *items.values()])} in zip({', '.join([code(old.iter), *items])}):\n    pass\n"
+        )
         assert isinstance(header, cst.For)
         return new.with_changes(target=header.target, iter=header.iter)
 
@@ -318,7 +325,7 @@ class _InMethod(cst.CSTTransformer):
             return self._made[node]
         if not isinstance(node, cst.Comparison | cst.BooleanOperation | cst.UnaryOperation):
             return None
-        values = [self._tests.value(node, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
+        values = self._values(node)
         if None in values:
             return None
         if values[1] != values[2]:
@@ -327,6 +334,10 @@ class _InMethod(cst.CSTTransformer):
             )
         texts = {(True, False): "training", (False, True): "not training", (True, True): "True", (False, False): "False"}
         return parsed(texts[bool(values[0]), bool(values[1])])
+
+    def _values(self, test: cst.BaseExpression) -> list[bool | None]:
+        """Returns what a test of the mode is in training, evaluation and prediction; None for other tests."""
+        return [self._tests.value(test, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
 
 
 class _Blocks(cst.CSTTransformer):

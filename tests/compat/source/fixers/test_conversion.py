@@ -38,6 +38,7 @@ WHOLE = (
     "linear",
     "named_classes",
     "recurrent",
+    "shared_and_named",
     "two_calls",
 )
 SHIMMED = ("in_loops",)
@@ -88,6 +89,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "in_loops": "48 ['probability']",
         "keras_layers": "step 5",
         "recurrent": "3 predictions",
+        "shared_and_named": "step 5",
         "two_calls": "accuracy above 0: True",
         "convolutions": "40 predictions",
         "float64": "float64",

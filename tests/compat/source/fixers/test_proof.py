@@ -11,6 +11,7 @@ from tests.running import estimator_bridge_command
 
 MORE = {"linear": ("classes", "numbers"), "clipped": ("value", "norm", "loss")}
 """Arguments of scripts that train another model with them."""
+pytestmark = pytest.mark.once  # printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow
 RUNS = [*((name,) for name in WHOLE), *((name, argument) for name, arguments in MORE.items() for argument in arguments)]
 
 

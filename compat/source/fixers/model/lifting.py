@@ -1,0 +1,245 @@
+"""Makes the layers of a network once, in ``__init__``: two calls share a layer where TensorFlow 1 gives their variables one name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.flow import reads_and_writes
+from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, translated
+from estimator_bridge.compat.source.fixers.script import Script, code
+
+_ELSEWHERE = "make the layer in __init__"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A layer of a model.
+
+    Attributes:
+        attribute: Name of the model's attribute.
+        made: Expression that makes the layer, or a list of layers.
+    """
+
+    attribute: str
+    made: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What is around a call.
+
+    Attributes:
+        loops: Loops, the outermost first.
+        scopes: Scopes of variables with the expressions of their names, the outermost first.
+    """
+
+    loops: tuple[cst.For, ...]
+    scopes: tuple[tuple[cst.With, cst.BaseExpression], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Named:
+    layer: Layer
+    branches: dict[cst.If, bool]  # tests around it: True in the other branch
+
+
+class Lifting:
+    """Makes the layers of a network; one object for each model.
+
+    Args:
+        script: Script around the network.
+        own: Names that are bound in the network and depend on its inputs: no layer can be made from their values.
+        bound: All names that are bound in the network.
+
+    Attributes:
+        layers: The layers, in the order in which they are called.
+        items: What a loop takes from lists of layers: for each list the name of its item.
+    """
+
+    def __init__(self, script: Script, own: set[str], bound: set[str]) -> None:
+        self._script = script
+        self._own = own
+        self._bound = bound
+        self._counts: Counter[tuple[cst.With | None, str]] = Counter()
+        self._looped: set[tuple[str, cst.For]] = set()
+        self._named: dict[tuple[str, str], _Named] = {}
+        self._branches: dict[cst.If, bool] = {}
+        self._before: dict[cst.CSTNode, tuple[cst.If, Counter[tuple[cst.With | None, str]]]] = {}  # of the other branch
+        self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
+        self.layers: list[Layer] = []
+        self.items: dict[cst.For, dict[str, str]] = {}
+
+    def visit(self, node: cst.CSTNode, of_mode: bool) -> None:
+        """Notes where a test begins, and where its other branch does: each branch counts layers from the same numbers.
+
+        Args:
+            node: Part of the network that is visited.
+            of_mode: True for a test of the mode. Its branches share variables; those of other tests are never in one graph.
+        """
+        if node in self._before:
+            test, before = self._before.pop(node)
+            self._after[test], self._counts = self._counts, before
+            if test in self._branches:
+                self._branches[test] = True
+        if isinstance(node, cst.If):
+            if not of_mode:
+                self._branches[node] = False
+            if node.orelse is not None:
+                self._before[node.orelse] = node, self._counts.copy()
+
+    def leave(self, node: cst.CSTNode) -> None:
+        """Notes where a part of the network ends."""
+        if isinstance(node, cst.If):
+            self._branches.pop(node, None)
+            self._counts |= self._after.pop(node, Counter())
+
+    def call(self, old: cst.Call, new: cst.Call, place: Place) -> str:
+        """Returns the call of the layer that replaces a call of ``tf.layers``.
+
+        Args:
+            old: Call as it is in the script.
+            new: The same call with converted arguments.
+            place: What is around the call.
+
+        Raises:
+            UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
+        """
+        keras, function, default, given, always = translated(self._script, old, new)
+        inputs = [code(given.pop("inputs"))]
+        training = given.pop("training", None)
+        if function in TRAINING:
+            inputs.append(f"training={TRAINING[function] if training is None else code(training)}")
+        base, pieces = self._name(old, default, given.pop("name", None), place)
+        self._check(old, [*given.values(), *pieces], place.loops)
+        values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
+        name = _joined(pieces)
+        if name:
+            values["name"] = name
+        package = "" if keras in FUSED_NORMS else "tf_keras.layers."
+        made = f"{package}{keras}({', '.join(f'{key}={value}' for key, value in values.items())})"
+        for loop in reversed(place.loops):
+            made = f"[{made} for {code(loop.target)} in {code(loop.iter)}]"
+        attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
+        return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
+
+    def made_once(self, call: cst.Call) -> str:
+        """Returns the attribute for an object of Keras that the script makes itself.
+
+        Raises:
+            UnconvertibleError: The call depends on values of the network.
+        """
+        name = code(call.func).rpartition(".")[2]
+        self._check(call, [argument.value for argument in call.args], ())
+        attribute = self._free(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+        self.layers.append(Layer(attribute, code(call)))
+        return attribute
+
+    def _name(
+        self, old: cst.Call, default: str, name: cst.BaseExpression | None, place: Place
+    ) -> tuple[str, list[cst.BaseExpression]]:
+        """Returns a base for the attribute, and the parts of the name that TensorFlow 1 gives to a layer.
+
+        There are no parts where Keras counts as TensorFlow 1 does: for layers without a name in a loop, and those behind it.
+        """
+        if name is None and not place.scopes and (place.loops or any(default == looped for looped, _ in self._looped)):
+            if place.loops and (default, place.loops[0]) in self._looped:
+                message = f"a second layer of its kind in a loop, without a name; {_ELSEWHERE}"
+                raise UnconvertibleError(old, code(old.func), message)
+            self._looped.update((default, loop) for loop in place.loops[:1])
+            return default, []
+        if name is None:
+            key = (place.scopes[-1][0] if place.scopes else None, default)
+            name = cst.SimpleString(f'"{default}_{self._counts[key]}"' if self._counts[key] else f'"{default}"')
+            self._counts[key] += 1
+        pieces = [*(one for _, one in place.scopes), name]
+        read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
+        if not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
+            raise UnconvertibleError(old, code(old.func), f"its name is the same in each turn of a loop; {_ELSEWHERE}")
+        if isinstance(name, cst.SimpleString):
+            return re.sub(r"\W", "_", str(name.evaluated_value)), pieces
+        letters = re.search(r"""["']([A-Za-z]+)""", code(name))
+        return letters[1] if letters else default, pieces
+
+    def _attribute(self, old: cst.Call, key: tuple[str, str], base: str, made: str) -> str:
+        """Returns the attribute of a layer with the name of another one, or of a new layer."""
+        named = self._named.get(key) if key[1] else None
+        if named is not None and named.layer.made == made:
+            return named.layer.attribute
+        exclusive = named is not None and any(self._branches.get(test, side) != side for test, side in named.branches.items())
+        without_variables = key[0] in ("Dropout", "Flatten") or "Pooling" in key[0]
+        if named is not None and not exclusive and not without_variables:
+            message = f"another layer with other arguments is called {key[1]} as well; {_ELSEWHERE}"
+            raise UnconvertibleError(old, code(old.func), message)
+        layer = Layer(self._free(base), made)
+        self.layers.append(layer)
+        self._named[key] = _Named(layer, dict(self._branches))
+        return layer.attribute
+
+    def _item(self, attribute: str, loops: Sequence[cst.For]) -> str:
+        """Returns the expression of a layer inside of loops."""
+        found = f"self.{attribute}"
+        for loop in loops:
+            item = attribute.replace("_layers", "_layer") if loop is loops[-1] else attribute
+            while item in self._bound:
+                item += "_"
+            found = self.items.setdefault(loop, {}).setdefault(found, item)
+        return found
+
+    def _free(self, attribute: str) -> str:
+        taken = {layer.attribute for layer in self.layers}
+        attribute = attribute if attribute.isidentifier() else f"layer_{attribute}"
+        while attribute in taken or attribute in _OF_MODEL:
+            attribute += "_"
+        return attribute
+
+    def _check(self, old: cst.Call, values: Sequence[cst.BaseExpression], loops: Sequence[cst.For]) -> None:
+        own = self._own - {name for loop in loops for name in reads_and_writes(loop.target)[0]}
+        read = {name for value in (*values, *(loop.iter for loop in loops)) for name in reads_and_writes(value)[0]}
+        if read & own:
+            message = f"it depends on {min(read & own)}, a value of the network; make the layer of tf_keras in __init__"
+            raise UnconvertibleError(old, code(old.func), message)
+
+
+def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
+    """Returns the expression of names with slashes between them; empty for none."""
+    parts, text = [], ""
+    for place, piece in enumerate(pieces):
+        text += "/" if place else ""
+        if isinstance(piece, cst.SimpleString):
+            text += str(piece.evaluated_value)
+            continue
+        written = code(piece)
+        bare = isinstance(piece, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1
+        parts += [f'"{text}"'] * bool(text) + [written if bare else f"({written})"]
+        text = ""
+    return " + ".join([*parts, f'"{text}"'] if text else parts)
+
+
+_OF_MODEL = frozenset(
+    {
+        "layers",
+        "loss",
+        "metrics",
+        "params",
+        "config",
+        "model_dir",
+        "inputs",
+        "outputs",
+        "optimizer",
+        "name",
+        "call",
+        "build",
+        "dtype",
+        "weights",
+        "losses",
+        "input",
+        "output",
+    }
+)
+"""Attributes that a model has already."""
