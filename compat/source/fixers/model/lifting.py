@@ -32,7 +32,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What is around a call.
+    """Loops and scopes around a call.
 
     Attributes:
         loops: Loops, the outermost first.
@@ -59,7 +59,7 @@ class Lifting:
 
     Attributes:
         layers: The layers, in the order in which they are called.
-        items: What a loop takes from lists of layers: for each list the name of its item.
+        items: For each loop the lists of layers that it takes items from, with the names of the items.
     """
 
     def __init__(self, script: Script, own: set[str], bound: set[str]) -> None:
@@ -105,7 +105,7 @@ class Lifting:
         Args:
             old: Call as it is in the script.
             new: The same call with converted arguments.
-            place: What is around the call.
+            place: Loops and scopes around the call.
 
         Raises:
             UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
