@@ -227,7 +227,7 @@ class _Calls(Marking):
         self._serving_raw = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, raw)
         }
-        self._explained: set[str] = set()  # functions that stay, and say why
+        self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         self._functions.append(node.name.value)
@@ -456,6 +456,10 @@ def _without_gone(body: Sequence[cst.BaseStatement]) -> tuple[list[cst.BaseState
     return kept, above
 
 
+_REGULARIZERS = {"tensorflow.contrib.layers.l1_regularizer": "", "tensorflow.contrib.layers.l2_regularizer": "0.5 * "}
+"""Functions of contrib and the factor for Keras, whose L2 takes the whole sum of squares."""
+
+
 class _Names(cst.CSTTransformer):
     """Spells the names of TensorFlow as TensorFlow 2 has them."""
 
@@ -468,9 +472,11 @@ class _Names(cst.CSTTransformer):
         self._calls[node.func] = node
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if self._script.called(original_node) == "tensorflow.contrib.layers.l2_regularizer" and len(updated_node.args) == 1:
-            half = parsed(f"0.5 * ({code(updated_node.args[0].value)})")  # it takes the half of the sum
-            return updated_node.with_changes(args=[updated_node.args[0].with_changes(value=half)])
+        name = self._script.called(original_node)
+        if name in _REGULARIZERS and is_respelled(name, original_node):
+            (scale,) = updated_node.args
+            value = parsed(f"{_REGULARIZERS[name]}({code(scale.value)})") if _REGULARIZERS[name] else scale.value
+            return updated_node.with_changes(args=[cst.Arg(value)])
         return updated_node
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:

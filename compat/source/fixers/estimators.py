@@ -93,7 +93,7 @@ _DEFAULTS = {
 """Optimizers of each network by default, with the learning rate that one has which is given by name; empty if it depends on the columns."""
 _SESSION = {
     "allow_soft_placement", "log_device_placement", "intra_op_parallelism_threads", "inter_op_parallelism_threads", "gpu_options.allow_growth",
-    "gpu_options.per_process_gpu_memory_fraction", "device_count",
+    "gpu_options.per_process_gpu_memory_fraction", "gpu_options.visible_device_list", "device_count",
 }  # fmt: skip
 """Fields of ConfigProto that have a fixer."""
 _RUN_CONFIG = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -67,6 +67,12 @@ class Script:
         assert isinstance(changed, type(node))
         return self._known_as(node, changed)
 
+    def renamed(self, node: _Node, names: Mapping[str, str]) -> _Node:
+        """Returns a part of the script with other variables in the place of some."""
+        changed = node.visit(_Renaming(names))
+        assert isinstance(changed, type(node))
+        return self._known_as(node, changed)
+
     def _known_as(self, node: _Node, copy: _Node) -> _Node:
         for old, new in zip(nodes(node, cst.CSTNode), nodes(copy, cst.CSTNode), strict=True):  # type: ignore[type-abstract]
             self._origins[new] = self.origin(old)
@@ -92,6 +98,21 @@ class Script:
         """Returns the line in which a node of the script begins, from 1; 1 for a node that was built."""
         place = self._positions.get(node)
         return place.start.line if place else 1
+
+
+class _Renaming(cst.CSTTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return updated_node.with_changes(value=self._names.get(updated_node.value, updated_node.value))
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
 
 
 def arguments(call: cst.Call, parameters: Sequence[str]) -> Arguments | None:

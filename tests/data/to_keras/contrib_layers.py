@@ -6,7 +6,7 @@ import tensorflow.contrib.layers as layers
 
 
 def model_fn(features, labels, mode):
-    regularizer = tf.contrib.layers.l2_regularizer(0.01)
+    regularizer = tf.contrib.layers.l2_regularizer(scale=0.01)
     net = tf.contrib.layers.conv2d(features["x"], 8, [3, 3], stride=2, weights_regularizer=regularizer)
     net = layers.max_pool2d(net, 2)
     net = layers.convolution2d(net, 8, 3, activation_fn=None, scope="second")

@@ -24,6 +24,13 @@ def without_updates(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: tf.train.ProximalGradientDescentOptimizer
+def another_optimizer(features, labels, mode):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    train_op = tf.train.ProximalGradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: tf.layers.dense
 def two_activations_of_shared_variables(features, labels, mode):
     net = tf.layers.dense(features["x"], 4, name="shared")
@@ -55,10 +62,13 @@ def two_layers_in_each_turn(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.train.ProximalGradientDescentOptimizer
-def another_optimizer(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    train_op = tf.train.ProximalGradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+# mark: tf.layers.dense
+def a_size_that_changes(features, labels, mode):
+    size = next(iter({4}))
+    net = tf.layers.dense(features["x"], size)
+    size = next(iter({2}))
+    loss = tf.reduce_mean(tf.layers.dense(net, size) - labels)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -241,6 +251,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(one_layer_in_each_turn),
     tf.estimator.Estimator(two_layers_in_each_turn),
     tf.estimator.Estimator(another_optimizer),
+    tf.estimator.Estimator(a_size_that_changes),
     tf.estimator.Estimator(some_variables_alone),
     tf.estimator.Estimator(doubled_gradients),
     tf.estimator.Estimator(gradients_clipped_on_one_side),

@@ -9,15 +9,35 @@ def block(net, units):
     return net
 
 
+def normed(net, training, name):
+    with tf.name_scope("normed"):
+        net = tf.layers.batch_normalization(net, momentum=0.9, training=training, name=name)
+    return tf.nn.relu(net)
+
+
+def scoped(net, size, training, scope):
+    with tf.variable_scope(scope):
+        net = tf.layers.dense(net, 2 * size)
+        return normed(net, training, "norm")
+
+
 def model_fn(features, labels, mode, params):
     training = mode == tf.estimator.ModeKeys.TRAIN
     net = features["x"]
     net = block(net, 8)
     net = block(net, 8)  # another layer
+    net = scoped(net, 4, training, "first")
+    net = scoped(net, 5, training, "second")
+    number = 1
+    size = 7
+    net = tf.layers.dense(net, size, name="layer_%d" % number)
+    number += 1
+    size = 9
+    net = tf.layers.dense(net, size, name="layer_%d" % number)
     for place, width in enumerate(params["layers"]):
-        net = tf.layers.dense(net, width, name="fc%d" % place)
-        net = tf.layers.batch_normalization(net, momentum=0.9, training=training, name="norm_{}".format(place))
-        net = tf.nn.relu(net)
+        size = width - 1
+        net = tf.layers.dense(net, size, name="fc%d" % place)
+        net = normed(net, training, "norm_{}".format(place))
     for place in range(2):
         with tf.variable_scope("block_%d" % place):
             net = tf.layers.dense(net, 6)

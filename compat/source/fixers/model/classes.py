@@ -11,7 +11,6 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import (
     Mode,
     Statement,
-    assigned,
     is_text,
     mode_name,
     needed_for,
@@ -20,7 +19,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 )
 from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, layer_function, of_core
-from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place
+from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
@@ -104,14 +103,14 @@ class _Writer:
         self._parts = parts
         _, own = tainted_by({parts.features, parts.labels, "mode"} - {""}, parts.network)
         self._constant = [one for one in parts.network if not reads_and_writes(one)[1] & own]
-        self._lifting = Lifting(script, own, {name for one in parts.network for name in reads_and_writes(one)[1]})
+        self._lifting = Lifting(script, parts.network, own)
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
-        network = self._changed(parts.network, self._lifting)
+        network = _without_taken(self._changed(parts.network, self._lifting), self._lifting.taken - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
         words = {
@@ -300,8 +299,7 @@ class _InMethod(cst.CSTTransformer):
                 raise UnconvertibleError(
                     node, "with", "layers are made in a block that is no plain variable scope; take it away"
                 )
-            text = assigned(first.value, self._parts.network) if isinstance(first, cst.Name) else None
-            return text if isinstance(text, cst.SimpleString) else first
+            return first
         return None
 
     def _with_layers(self, old: cst.For, new: cst.For) -> cst.For:
@@ -338,6 +336,25 @@ class _InMethod(cst.CSTTransformer):
     def _values(self, test: cst.BaseExpression) -> list[bool | None]:
         """Returns what a test of the mode is in training, evaluation and prediction; None for other tests."""
         return [self._tests.value(test, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
+
+
+def _without_taken(network: Sequence[Statement], taken: set[str]) -> list[Statement]:
+    """Returns the statements without those that give a value to a name which layers were made from, and nothing reads any more."""
+    unread = _Unread(taken - _read(network))
+    changed = [statement.visit(unread) for statement in network]
+    return [one for one in changed if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+
+
+class _Unread(cst.CSTTransformer):
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        goes = any(plain_value(updated_node, name) for name in self._names) and not _comments(updated_node)
+        return cst.RemoveFromParent() if goes else updated_node
 
 
 class _Blocks(cst.CSTTransformer):

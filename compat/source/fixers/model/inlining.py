@@ -9,10 +9,8 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
 
-_DEEPEST = 10
+_MOST = 100
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
-_FLAGS = ("training", "reuse")
-_NOTHING = cst.Name("None")
 
 
 def inlined(
@@ -21,7 +19,7 @@ def inlined(
     """Returns the statements with bodies in the place of calls, and the names of the functions that were called.
 
     The statements are the functions' own nodes, so that the script still knows what their names mean. Those of a further call are
-    copies; it may differ from the first call in flags that only say ``training`` or ``reuse``.
+    copies.
 
     Args:
         script: Script around the functions.
@@ -30,7 +28,7 @@ def inlined(
         wanted: Function that returns True for the name of one that has to be put in.
     """
     statements, putting = list(body), _Putting(script, functions, wanted)
-    for _ in range(_DEEPEST):
+    for _ in range(_MOST):
         more = putting.put_in(statements, ())
         if more is None:
             break
@@ -45,12 +43,15 @@ class _Putting:
         self._wanted = wanted
         self.used: dict[str, cst.Call] = {}
 
-    def put_in(self, block: Sequence[Statement], around: Sequence[Statement]) -> list[Statement] | None:
+    def put_in(
+        self, block: Sequence[Statement], around: Sequence[Statement], names: frozenset[str] = frozenset()
+    ) -> list[Statement] | None:
         """Returns a block with a body in the place of its first call; None if it has none, or one that cannot be replaced.
 
         Args:
             block: Statements.
             around: Statements outside of the block.
+            names: Names in the headers of the blocks around it.
         """
         for place, statement in enumerate(block):
             others = [*around, *block[:place], *block[place + 1 :]]
@@ -58,60 +59,102 @@ class _Putting:
             name = simple_name(call.func) if call is not None else ""
             inside: Sequence[Statement] | None = None
             if call is not None and name in self._functions and self._wanted(name):
-                inside = self._body(statement, call, name, others)
+                inside = self._body(statement, call, name, others, names)
                 if inside is None:
                     return None
-            elif isinstance(statement, cst.If) and isinstance(statement.body, cst.IndentedBlock):
-                inside = self._of_branch(statement, statement.body, others)
+            elif isinstance(statement, cst.If | cst.For | cst.With) and isinstance(statement.body, cst.IndentedBlock):
+                inside = self._of_block(statement, statement.body, others, names)
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
 
-    def _body(self, statement: Statement, call: cst.Call, name: str, others: Sequence[Statement]) -> list[Statement] | None:
+    def _body(
+        self, statement: Statement, call: cst.Call, name: str, others: Sequence[Statement], names: frozenset[str]
+    ) -> list[Statement] | None:
         function = self._functions[name]
+        if any(self._script.origin(statement) is one for one in nodes(function, *_STATEMENTS)):
+            return None  # it calls itself
         if name in self.used:
-            if not _differ_in_flags(self.used[name], call, function):
-                return None
             function = self._script.copied(function)
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
-        inside = _statements(statement, function, _bound(rest) - _bound([statement]))
+        taken = names.union(*(name for one in rest for name in reads_and_writes(one)))
+        inside = self._statements(statement, function, set(taken - _bound([statement])))
         if inside is not None:
             self.used.setdefault(name, call)
         return inside
 
-    def _of_branch(self, statement: cst.If, block: cst.IndentedBlock, others: Sequence[Statement]) -> list[Statement] | None:
-        """Returns a test with a body in the place of a call in its first branch."""
+    def _statements(
+        self, statement: Statement, function: cst.FunctionDef, taken: set[str], given: Arguments | None = None
+    ) -> list[Statement] | None:
+        """Returns the statements that compute the same as an assignment of a call; None if that is not sure."""
+        assignment, call = _assignment(statement)
+        if given is None:
+            given = _given(call, function) if call is not None else None
+        body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        last = body[-1] if body else None
+        scope = (
+            last if isinstance(last, cst.With) and isinstance(last.body, cst.IndentedBlock) else None
+        )  # it returns from a scope
+        within = (
+            [one for one in scope.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            if scope is not None
+            else []
+        )
+        last = within[-1] if within else last
+        if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
+            return None
+        returned = last.body[0]
+        jumps = list(nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal))
+        if not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]:
+            return None
+        inner = [one for one in body[:-1] if not is_text(one)]
+        passed = {name: value for name, value in given.items() if code(value) != name}
+        read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
+        clashing = (_bound([*inner, *within]) | set(passed)) & taken | set(passed) & read
+        if clashing:
+            names = {name: _renamed(function, name) for name in clashing}
+            other = self._script.renamed(function, names)
+            same = {names.get(name, name): value for name, value in given.items()}
+            return None if set(names.values()) & taken else self._statements(statement, other, taken, same)
+        bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
+        ended: list[Statement] = []
+        if code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1:
+            ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
+        made: list[Statement] = [*bindings, *inner]
+        if scope is None:
+            made += ended
+        elif within[:-1] or ended:
+            made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
+        assert isinstance(statement, cst.SimpleStatementLine)
+        made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
+        return made
+
+    def _of_block(
+        self,
+        statement: cst.If | cst.For | cst.With,
+        block: cst.IndentedBlock,
+        others: Sequence[Statement],
+        names: frozenset[str],
+    ) -> list[Statement] | None:
+        """Returns a test, a loop or a scope with a body in the place of a call in its first block."""
         inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        inside = self.put_in(inner, others)
+        header = statement.with_changes(body=cst.IndentedBlock([]))
+        inside = self.put_in(inner, others, names.union(*reads_and_writes(header)))
         return [statement.with_changes(body=block.with_changes(body=inside))] if inside is not None else None
 
 
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:
     """Returns True for a statement that was put in from a function, or gives one of its parameters a value."""
-    parameters = {one.name.value for one in function.params.params}
+    parameters = {name for one in function.params.params for name in (one.name.value, _renamed(function, one.name.value))}
     inside = {script.origin(one) for one in nodes(function, *_STATEMENTS)}
     return any(script.origin(one) in inside for one in nodes(statement, *_STATEMENTS)) or (
         script.line(statement) == 1 and _bound([statement]) <= parameters
     )
 
 
-def _differ_in_flags(first: cst.Call, second: cst.Call, function: cst.FunctionDef) -> bool:
-    """Returns True if two calls give the same values, but for flags that the function only passes on as training or reuse."""
-    given = [_given(call, function) or {} for call in (first, second)]
-    other = {
-        name
-        for name in given[0].keys() | given[1].keys()
-        if code(given[0].get(name, _NOTHING)) != code(given[1].get(name, _NOTHING))
-    }
-    passed = [
-        one
-        for one in nodes(function.body, cst.Arg)
-        if isinstance(one, cst.Arg) and one.keyword is not None and one.keyword.value in _FLAGS
-    ]
-    known = [one.value for one in passed if simple_name(one.value) in other]
-    keywords = {one.keyword for one in nodes(function.body, cst.Arg) if isinstance(one, cst.Arg)}
-    read = [one for one in nodes(function.body, cst.Name) if simple_name(one) in other and one not in keywords]
-    return all(code(values.get(name, _NOTHING)) in ("True", "False") for values in given for name in other) and read == known
+def _renamed(function: cst.FunctionDef, name: str) -> str:
+    """Returns what a variable of a function is called where its own name means something else."""
+    return f"{function.name.value}_{name}"
 
 
 def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | None]:
@@ -121,45 +164,6 @@ def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | Non
         if isinstance(only, cst.Assign) and isinstance(only.value, cst.Call):
             return only, only.value
     return None, None
-
-
-def _statements(statement: Statement, function: cst.FunctionDef, taken: set[str]) -> list[Statement] | None:
-    """Returns the statements that compute the same as an assignment of a call; None if that is not sure."""
-    assignment, call = _assignment(statement)
-    given = _given(call, function) if call is not None else None
-    body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-    last = body[-1] if body else None
-    scope = last if isinstance(last, cst.With) and isinstance(last.body, cst.IndentedBlock) else None  # it returns from a scope
-    within = (
-        [one for one in scope.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        if scope is not None
-        else []
-    )
-    last = within[-1] if within else last
-    if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
-        return None
-    returned = last.body[0]
-    jumps = list(nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal))
-    if not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]:
-        return None
-    inner = [one for one in body[:-1] if not is_text(one)]
-    passed = {name: value for name, value in given.items() if code(value) != name}
-    if (_bound([*inner, *within]) | set(passed)) & taken or any(
-        reads_and_writes(one)[0] & set(passed) for one in passed.values()
-    ):
-        return None
-    bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
-    ended: list[Statement] = []
-    if code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1:
-        ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
-    made: list[Statement] = [*bindings, *inner]
-    if scope is None:
-        made += ended
-    elif within[:-1] or ended:
-        made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
-    assert isinstance(statement, cst.SimpleStatementLine)
-    made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
-    return made
 
 
 def _given(call: cst.Call, function: cst.FunctionDef) -> Arguments | None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, translated
-from estimator_bridge.compat.source.fixers.script import Script, code
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed, simple_name
 
 _ELSEWHERE = "make the layer in __init__"
+_PERHAPS = (cst.If, cst.While, cst.Try)
+"""Blocks whose statements need not run."""
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_NUMBERS = ("int", "float", "len", "max", "min", "str")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,26 +58,34 @@ class Lifting:
 
     Args:
         script: Script around the network.
+        network: Statements of the network.
         own: Names that are bound in the network and depend on its inputs: no layer can be made from their values.
-        bound: All names that are bound in the network.
 
     Attributes:
         layers: The layers, in the order in which they are called.
         items: For each loop the lists of layers that it takes items from, with the names of the items.
+        taken: Names whose values layers were made from.
     """
 
-    def __init__(self, script: Script, own: set[str], bound: set[str]) -> None:
+    def __init__(self, script: Script, network: Sequence[Statement], own: set[str]) -> None:
+        lines = [line for statement in network for line in nodes(statement, cst.SimpleStatementLine)]
         self._script = script
         self._own = own
-        self._bound = bound
+        self._bound = {name for statement in network for name in reads_and_writes(statement)[1]}
+        self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
         self._named: dict[tuple[str, str], _Named] = {}
         self._branches: dict[cst.If, bool] = {}
         self._before: dict[cst.CSTNode, tuple[cst.If, Counter[tuple[cst.With | None, str]]]] = {}  # of the other branch
         self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
+        self._readers: dict[str, cst.Call] = {}  # names of which layers were made
+        self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
+        self._inside = 0
+        self._turns: list[frozenset[str]] = []  # targets of the loops around
         self.layers: list[Layer] = []
         self.items: dict[cst.For, dict[str, str]] = {}
+        self.taken: set[str] = set()
 
     def visit(self, node: cst.CSTNode, of_mode: bool) -> None:
         """Notes where a test begins, and where its other branch does: each branch counts layers from the same numbers.
@@ -87,6 +99,11 @@ class Lifting:
             self._after[test], self._counts = self._counts, before
             if test in self._branches:
                 self._branches[test] = True
+        if isinstance(node, (*_PERHAPS, cst.For)):
+            self._inside += isinstance(node, _PERHAPS)
+            self._forget(node)
+        if isinstance(node, cst.For):
+            self._turns.append(reads_and_writes(node.target)[0])
         if isinstance(node, cst.If):
             if not of_mode:
                 self._branches[node] = False
@@ -94,10 +111,38 @@ class Lifting:
                 self._before[node.orelse] = node, self._counts.copy()
 
     def leave(self, node: cst.CSTNode) -> None:
-        """Notes where a part of the network ends."""
+        """Notes where a part of the network ends.
+
+        Raises:
+            UnconvertibleError: A statement gives a name another value, and a layer was made from the one before: ``__init__`` makes all layers from the last.
+        """
         if isinstance(node, cst.If):
             self._branches.pop(node, None)
             self._counts |= self._after.pop(node, Counter())
+        if isinstance(node, (*_PERHAPS, cst.For)):
+            self._inside -= isinstance(node, _PERHAPS)
+            self._forget(node)
+        if isinstance(node, cst.For):
+            self._turns.pop()
+        if isinstance(node, cst.SimpleStatementLine):
+            self._assign(node)
+
+    def _forget(self, block: cst.CSTNode) -> None:
+        for name in reads_and_writes(block)[1]:
+            self._given.pop(name, None)
+
+    def _assign(self, statement: cst.SimpleStatementLine) -> None:
+        """Takes the values that a statement gives to names."""
+        for name in reads_and_writes(statement)[1]:
+            if name in self._readers:
+                message = f"it depends on {name}, which gets another value behind it; give that one another name"
+                raise UnconvertibleError(self._readers[name], code(self._readers[name].func), message)
+            value = plain_value(statement, name)
+            value = self._resolved(value, of_name=True) if value is not None else None
+            self._given.pop(name, None)
+            changing = (self._bound | self._own).difference(*self._turns)
+            if value is not None and not self._inside and not reads_and_writes(value)[0] & changing:
+                self._given[name] = value
 
     def call(self, old: cst.Call, new: cst.Call, place: Place) -> str:
         """Returns the call of the layer that replaces a call of ``tf.layers``.
@@ -110,21 +155,24 @@ class Lifting:
         Raises:
             UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
         """
-        keras, function, default, given, always = translated(self._script, old, new)
-        inputs = [code(given.pop("inputs"))]
-        training = given.pop("training", None)
+        keras, function, default, arguments, always = translated(self._script, old, new)
+        inputs = [code(arguments.pop("inputs"))]
+        training = arguments.pop("training", None)
         if function in TRAINING:
             inputs.append(f"training={TRAINING[function] if training is None else code(training)}")
+        self.taken.update(name for value in arguments.values() for name in reads_and_writes(value)[0])
+        given = {key: self._resolved(value, of_name=key == "name") for key, value in arguments.items()}
         base, pieces = self._name(old, default, given.pop("name", None), place)
-        self._check(old, [*given.values(), *pieces], place.loops)
+        iterables = [self._resolved(loop.iter) for loop in place.loops]
+        self._check(old, [*given.values(), *pieces, *iterables], place.loops)
         values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
         name = _joined(pieces)
         if name:
             values["name"] = name
         package = "" if keras in FUSED_NORMS else "tf_keras.layers."
         made = f"{package}{keras}({', '.join(f'{key}={value}' for key, value in values.items())})"
-        for loop in reversed(place.loops):
-            made = f"[{made} for {code(loop.target)} in {code(loop.iter)}]"
+        for loop, iterable in reversed(list(zip(place.loops, iterables, strict=True))):
+            made = f"[{made} for {code(loop.target)} in {code(iterable)}]"
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
 
@@ -157,12 +205,17 @@ class Lifting:
             key = (place.scopes[-1][0] if place.scopes else None, default)
             name = cst.SimpleString(f'"{default}_{self._counts[key]}"' if self._counts[key] else f'"{default}"')
             self._counts[key] += 1
-        pieces = [*(one for _, one in place.scopes), name]
+        turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
+        scopes = [self._resolved(one, of_name=True) for _, one in place.scopes]
+        if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
+            raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
+        pieces = [*scopes, name]
         read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
         if not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
             raise UnconvertibleError(old, code(old.func), f"its name is the same in each turn of a loop; {_ELSEWHERE}")
-        if isinstance(name, cst.SimpleString):
-            return re.sub(r"\W", "_", str(name.evaluated_value)), pieces
+        texts = [str(one.evaluated_value) for one in pieces if isinstance(one, cst.SimpleString)]
+        if len(texts) == len(pieces):
+            return re.sub(r"\W", "_", "_".join(texts)), pieces
         letters = re.search(r"""["']([A-Za-z]+)""", code(name))
         return letters[1] if letters else default, pieces
 
@@ -191,6 +244,13 @@ class Lifting:
             found = self.items.setdefault(loop, {}).setdefault(found, item)
         return found
 
+    def _resolved(self, value: cst.BaseExpression, of_name: bool = False) -> cst.BaseExpression:
+        """Returns an expression with the values of names that change in the network in their place; in a layer's name, of all names."""
+        names = {name: one for name, one in self._given.items() if of_name or self._times[name] > 1 or name in self._own}
+        resolved = value.visit(_Resolving(names))
+        assert isinstance(resolved, cst.BaseExpression)
+        return resolved
+
     def _free(self, attribute: str) -> str:
         taken = {layer.attribute for layer in self.layers}
         attribute = attribute if attribute.isidentifier() else f"layer_{attribute}"
@@ -199,11 +259,44 @@ class Lifting:
         return attribute
 
     def _check(self, old: cst.Call, values: Sequence[cst.BaseExpression], loops: Sequence[cst.For]) -> None:
-        own = self._own - {name for loop in loops for name in reads_and_writes(loop.target)[0]}
-        read = {name for value in (*values, *(loop.iter for loop in loops)) for name in reads_and_writes(value)[0]}
-        if read & own:
-            message = f"it depends on {min(read & own)}, a value of the network; make the layer of tf_keras in __init__"
+        read = {name for value in values for name in reads_and_writes(value)[0]}
+        read -= {name for loop in loops for name in reads_and_writes(loop.target)[0]}
+        if read & self._own:
+            message = f"it depends on {min(read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
             raise UnconvertibleError(old, code(old.func), message)
+        self._readers.update(dict.fromkeys(read, old))
+
+
+class _Resolving(cst.CSTTransformer):
+    """Puts values in the place of names."""
+
+    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._values = values
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return False
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self._values.get(original_node.value, updated_node)
+        return parsed(f"({code(value)})") if isinstance(value, cst.BinaryOperation | cst.UnaryOperation) else value
+
+
+def plain_value(statement: cst.SimpleStatementLine, name: str) -> cst.BaseExpression | None:
+    """Returns the value that an assignment gives to a name, if it is the same wherever it is written."""
+    only = statement.body[0]
+    if not isinstance(only, cst.Assign) or not all(simple_name(one.target) == name for one in only.targets):
+        return None
+    return None if any(map(_makes_objects, nodes(only.value, cst.Call, cst.Lambda, *_COMPREHENSIONS))) else only.value
+
+
+def _makes_objects(node: cst.CSTNode) -> bool:
+    """Returns True unless an expression is a call that only computes a number or a text."""
+    called = node.func if isinstance(node, cst.Call) else None
+    return not (simple_name(called) in _NUMBERS or (isinstance(called, cst.Attribute) and called.attr.value == "format"))
 
 
 def _joined(pieces: Sequence[cst.BaseExpression]) -> str:

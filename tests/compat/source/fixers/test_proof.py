@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
-from tests.running import estimator_bridge_command
+from tests.running import ROOT, estimator_bridge_command
 
 MORE = {"linear": ("classes", "numbers"), "clipped": ("value", "norm", "loss")}
 """Arguments of scripts that train another model with them."""
@@ -40,3 +40,16 @@ def test_evaluations_behind_a_training_that_was_ended_early_are_compared(tmp_pat
     assert "Loss: 3 of 3 steps within" in ended.out
     assert "Metrics: equal when" in ended.out
     assert "Not compared" not in ended.out
+
+
+@pytest.mark.parametrize(("example", "flags"), [("digits", ()), ("wide_deep", ("--num_examples=4000",))])
+def test_the_examples_need_no_human(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """From the old script to the proof by one command, their exports included."""
+    script = ROOT / "examples" / example / "train.py"
+    ended = estimator_bridge_command(
+        *("convert", "source", "--prove", "--out", tmp_path / "new.py", script, "--", "--train_steps=30", *flags), cwd=tmp_path
+    )
+    assert ended.code == 0, ended.out + ended.err
+    assert "EQUAL. The new script trains as the old script does." in ended.out
+    assert "Loss: 30 of 30 steps within" in ended.out
+    assert "Metrics: equal when" in ended.out
