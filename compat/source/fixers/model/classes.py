@@ -350,6 +350,9 @@ class _Unread(cst.CSTTransformer):
         super().__init__()
         self._names = names
 
+    def visit_If(self, node: cst.If) -> bool:
+        return False  # its branches would be empty
+
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
