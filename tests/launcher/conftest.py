@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import subprocess
@@ -148,4 +149,5 @@ def launcher(
         process.kill()
         process.wait()
     for number in alive(pids(tmp_path)):
-        os.kill(number, 9)
+        with contextlib.suppress(ProcessLookupError):  # the launcher's guards end their tasks, too
+            os.kill(number, 9)
