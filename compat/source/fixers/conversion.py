@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.estimators import CONVERTED, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.estimators import CONVERTED, ESTIMATORS, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
 from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import (
@@ -26,13 +26,15 @@ from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_nam
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
-from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
+from estimator_bridge.compat.source.fixers.script import SPEC, TPU, Script, arguments, code, makes, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _STAYS: dict[str, str] = {
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
+    TPU: "there is no fixer for TPUs; take it away, or see tf.distribute.TPUStrategy",
     "tensorflow.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.train.SessionRunHook": "there are no sessions; write a callback of tf_keras",
     "tensorflow.keras.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
@@ -90,6 +92,8 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
     if not any(name.startswith("tensorflow.") for name in script.imported()):
         return Conversion(text, ())
     script = Script(with_functions(script))
+    if any(name.startswith(TPU) for name in script.imported()):
+        script = Script(without_tpu(script))
     changes: list[Change] = []
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
@@ -135,9 +139,7 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
         shimmed |= parts.shimmed or set()
         line = script.line(functions[name])
         changes.append(Change(line, name, Outcome.CONVERTED, f"the class {class_name(name)}"))
-        for statement in parts.left_out:
-            what, message = code(statement).strip().splitlines()[-1], "left out: no loss, metric or prediction needs it"
-            changes.append(Change(script.line(statement), what, Outcome.APPROXIMATE, message))
+        changes += parts.notes
     return found, inside, shimmed
 
 
@@ -169,7 +171,7 @@ def _model_functions(script: Script) -> Iterator[str]:
     """Yields the names of functions that Estimators take, and of those that make an EstimatorSpec from features and a mode."""
     found: dict[str, None] = {}
     for node in nodes(script.module, cst.Call):
-        if script.called(node) == "tensorflow.estimator.Estimator" and isinstance(node, cst.Call):
+        if script.called(node) in ESTIMATORS and isinstance(node, cst.Call):
             found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
     for one in _functions(script).values():
         if makes(script, one, SPEC):
@@ -355,7 +357,8 @@ class _Calls(Marking):
                 node, name, REMOVED[name.removeprefix("numpy.")].note or "NumPy has no such name any more; write what it means"
             )
         elif (
-            (name in _OF_SERVING and function in self._serving)
+            name.startswith(_PIPELINE)
+            or (name in _OF_SERVING and function in self._serving)
             or (name == HOOK and function in self._calls.hooks)
             or (node in self._called and self._is_sent(self._called[node]))
             or name == "tensorflow.GPUOptions"
@@ -377,6 +380,9 @@ class _Calls(Marking):
         name = self._script.name(original_node)
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
             return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
+        if name.startswith(_PIPELINE):
+            self._changes.append(Change(self._script.line(original_node), code(original_node), Outcome.APPROXIMATE, "left out: the new script uses no TPU"))
+            return cst.Name("None")
         function = self._functions[0] if self._functions else ""
         mode = mode_name(name)
         if not mode or function in self._with_specs:
@@ -432,6 +438,7 @@ MODES = {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"}
 _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 """Functions that a serving input function may call: ``export_saved_model`` calls it in a graph."""
 _PLACEHOLDER = ("dtype", "shape", "name")
+_PIPELINE = f"{TPU}InputPipelineConfig."
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
 
 

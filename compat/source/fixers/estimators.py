@@ -9,12 +9,14 @@ from pathlib import Path
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.hooks import plain_hooks
+from estimator_bridge.compat.source.fixers.inputs import takes_settings
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
-from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
-_ESTIMATOR = ("tensorflow.estimator.Estimator",)
+ESTIMATORS = ("tensorflow.estimator.Estimator", f"{TPU}TPUEstimator")
+_RUN_CONFIGS = ("tensorflow.estimator.RunConfig", f"{TPU}RunConfig")
 _OF_KERAS = "tensorflow.keras.estimator.model_to_estimator"
 _INPUTS = "tensorflow.estimator.inputs."
 _METHODS: dict[str, tuple[str, ...]] = {
@@ -116,12 +118,22 @@ _LEFT_OUT = {
     "gpu_options.per_process_gpu_memory_fraction": "TensorFlow 2 takes bytes: tf.config.set_logical_device_configuration",
     "strip_default_attrs": "TensorFlow 2 writes them as it needs them",
 }
+_FOR_TPU = {
+    f"{TPU}TPUEstimator": ("use_tpu", "eval_on_tpu", "export_to_tpu"),
+    f"{TPU}RunConfig": ("tpu_config", "evaluation_master", "master", "cluster"),
+}
+"""Parameters that say something of TPUs alone."""
+_NOTHING = (f"{TPU}TPUConfig", f"{TPU}TPUClusterResolver")
+"""Settings of TPUs."""
+_BATCH_SIZES = {"train_batch_size": "train", "eval_batch_size": "eval", "predict_batch_size": "infer"}
+"""Parameters of a TPUEstimator, and the modes in which input functions find them in their params."""
+_NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
 
 
 CONVERTED = frozenset(
-    ("tensorflow.estimator.Estimator", _OF_KERAS, "tensorflow.estimator.RunConfig", "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
+    (*ESTIMATORS, _OF_KERAS, *_RUN_CONFIGS, *_NOTHING, "tensorflow.estimator.train_and_evaluate", "tensorflow.estimator.inputs.numpy_input_fn",
      "tensorflow.estimator.inputs.pandas_input_fn", *_SAME, *_WITH_METRICS, *_SPECS, *_SERVING, *_READERS, *CANNED)
 )  # fmt: skip
 """Functions whose calls are converted, or marked with a reason of their own."""
@@ -149,10 +161,16 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
         bases = re.findall(r"\w+", header) if header.startswith("class ") else []
         pending |= {other for other in sources if other in bases or re.search(rf"\b{other}\(", body)} - found
     renamed = {name: spelled(name) for name in found if spelled(name) != name}
-    texts = [text for name, text in sources.items() if name in found]
+    texts = [_with_settings(name, text) if "batches" in used else text for name, text in sources.items() if name in found]
     for name, new in renamed.items():
         texts = [re.sub(rf"(?<![\w.]){name}(?=[(),:])", new, text) for text in texts]
     return texts
+
+
+def _with_settings(name: str, text: str) -> str:
+    """Returns the source of a function in which input functions get the settings that they take."""
+    mode = {"train": "train", "evaluate": "eval", "predict": "infer"}.get(name)
+    return text.replace("input_fn()", f'batches(model, input_fn, "{mode}")') if mode else text
 
 
 class EstimatorCalls:
@@ -173,7 +191,7 @@ class EstimatorCalls:
     def __init__(self, script: Script, classes: Mapping[str, str]) -> None:
         self._script = script
         self._classes = classes
-        assigned = _assignments(script.module)
+        self._assigned = assigned = _assignments(script.module)
         self._models: set[str] = set()
         self._makers: set[str] = set()
         self._find_models(assigned)
@@ -210,12 +228,13 @@ class EstimatorCalls:
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
         self._makers_of: dict[str, Callable[[str, cst.Call, cst.Call], str]] = {
-            **dict.fromkeys(_ESTIMATOR, self._model),
+            **dict.fromkeys(ESTIMATORS, self._model),
             **dict.fromkeys(_READERS, self._mnist),
             **dict.fromkeys(CANNED, self._canned),
             **dict.fromkeys(_SAME, self._same),
             **dict.fromkeys(_WITH_METRICS, self._with_metrics),
-            **dict.fromkeys((*_SPECS, *_SERVING, "tensorflow.ConfigProto", "tensorflow.estimator.RunConfig"), self._settings),
+            **dict.fromkeys((*_SPECS, *_SERVING, "tensorflow.ConfigProto", *_RUN_CONFIGS), self._settings),
+            **dict.fromkeys(_NOTHING, self._nothing),
             _OF_KERAS: self._of_keras,
             "tensorflow.estimator.train_and_evaluate": self._train_and_evaluate,
         }
@@ -236,7 +255,7 @@ class EstimatorCalls:
         return f"keras_{name}" if name in self._taken else name
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
-        made = self._script.called(value) in (*_ESTIMATOR, _OF_KERAS, *_WITH_METRICS, *CANNED)
+        made = self._script.called(value) in (*ESTIMATORS, _OF_KERAS, *_WITH_METRICS, *CANNED)
         own = (
             code(value.func).removeprefix("self.") in self._makers
             if isinstance(value, cst.Call)
@@ -269,7 +288,7 @@ class EstimatorCalls:
         made = value.func if isinstance(value, cst.Call) else None
         if isinstance(made, cst.Attribute) and made.attr.value == "replace":
             return self.is_config(made.value)
-        return simple_name(value) in self._configs or self._script.called(value) == "tensorflow.estimator.RunConfig"
+        return simple_name(value) in self._configs or self._script.called(value) in _RUN_CONFIGS
 
     def only_logs(self, value: cst.CSTNode) -> bool:
         """Returns True for a hook that shows values and changes nothing, and for a list of such hooks."""
@@ -313,6 +332,10 @@ class EstimatorCalls:
     def _same(self, name: str, old: cst.Call, call: cst.Call) -> str:
         return f"{self._use(_SAME[name])}({', '.join(_argument(argument) for argument in call.args)})"
 
+    def _nothing(self, name: str, old: cst.Call, call: cst.Call) -> str:
+        self.left_out.append((old, code(old.func), _NO_TPU))
+        return "None"
+
     def _of_keras(self, name: str, old: cst.Call, call: cst.Call) -> str:
         parameters = ("keras_model", "keras_model_path", "custom_objects", "model_dir", "config")
         given = self._given(call, parameters, {"keras_model", "model_dir", "config"}, "model_to_estimator")
@@ -335,6 +358,7 @@ class EstimatorCalls:
         if name in _SPECS:
             parameters, kept = _SPECS[name]
             given = self._given(call, parameters, kept, name.replace("tensorflow", "tf", 1))
+            self._read_input((arguments(old, parameters) or {}).get("input_fn"))
             if name.endswith("EvalSpec") and "steps" not in (arguments(call, parameters) or {}):
                 given["steps"] = cst.Integer("100")  # EvalSpec's default
             written = kept - _LEFT_OUT.keys() | ({"name"} if name.endswith("Exporter") else set())
@@ -349,7 +373,8 @@ class EstimatorCalls:
             self._leave_out(old, given, _SESSION - {"gpu_options.per_process_gpu_memory_fraction"})
             fields = {field.rpartition(".")[2]: value for field, value in given.items()}
             return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
-        given = self._given(call, _RUN_CONFIG, set(_RUN_CONFIG), "tf.estimator.RunConfig")
+        for_tpu = _FOR_TPU.get(name, ())
+        given = self._given(call, for_tpu or _RUN_CONFIG, {*_RUN_CONFIG, *for_tpu}, "tf.estimator.RunConfig")
         self._leave_out(old, given, KEPT_FIELDS)
         return f"dict({_written(given, KEPT_FIELDS)})"
 
@@ -392,21 +417,32 @@ class EstimatorCalls:
         return given
 
     def _model(self, name: str, old: cst.Call, call: cst.Call) -> str:
-        parameters = ("model_fn", "model_dir", "config", "params", "warm_start_from")
-        given = self._given(call, parameters, set(parameters[:4]), "tf.estimator.Estimator")
-        function = (arguments(old, parameters) or {}).get("model_fn")
+        for_tpu = _FOR_TPU.get(name, ())
+        parameters = ("model_fn", "model_dir", "config", "params", *(for_tpu or ("warm_start_from",)))
+        given = self._given(call, parameters, {*parameters[:4], *for_tpu, *_BATCH_SIZES}, "tf.estimator.Estimator")
+        self._leave_out(old, given, {*parameters[:4], *_BATCH_SIZES})
+        text = f"{self._class_of(old, given)}({_written(given, {'params', 'model_dir', 'config'})})"
+        sizes = [f"{mode}={code(given[parameter])}" for parameter, mode in _BATCH_SIZES.items() if parameter in given]
+        if not sizes:
+            return text
+        self._use("batches")
+        return f"{self._use('with_batch_sizes')}({text}, {', '.join(sizes)})"
+
+    def _class_of(self, old: cst.Call, given: Arguments) -> str:
+        """Returns the class of the model function that a call gives to an Estimator."""
+        function = (arguments(old, ("model_fn", *FIELDS)) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
         if isinstance(function, cst.Call) and simple_name(function.func) in self._factories:
-            return f"{code(given['model_fn'])}({_written(given, {'params', 'model_dir', 'config'})})"
+            return code(given["model_fn"])
         if name not in self._classes or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
-            raise UnconvertibleError(call, "tf.estimator.Estimator", message)
+            raise UnconvertibleError(old, "tf.estimator.Estimator", message)
         written, short = self._classes[name], name.rpartition(".")[2]
         if isinstance(function, cst.Attribute):
             written = code(function.with_changes(attr=cst.Name(written)))
         elif simple_name(function) != short:  # it is imported under a name of its own
             written = code(function)
-        return f"{written}({_written(given, {'params', 'model_dir', 'config'})})"
+        return written
 
     def _read_metrics(self, asked: cst.BaseExpression | None) -> None:
         """Reads a function of metrics: one of the script, or one that such a function returns."""
@@ -496,6 +532,7 @@ class EstimatorCalls:
                 call, f"{model}.{method}", "a model of Keras has no such method; see the how-to guide on finishing by hand"
             )
         given = self._given(call, _METHODS[method], _KEPT[method], f"Estimator.{method}")
+        self._read_input((arguments(old, _METHODS[method]) or {}).get("input_fn"))
         function = "export_saved_model" if method == "export_savedmodel" else method
         written = set(given) - {"name", "strip_default_attrs"}
         self._leave_out(old, given, written)
@@ -504,9 +541,14 @@ class EstimatorCalls:
             self.left_out.append((old, f"{model}.{method}", message))
         return f"{self._use(function)}({model}, {_written(given, written)})"
 
+    def _read_input(self, function: cst.BaseExpression | None) -> None:
+        """Notes if an input function takes the mode, the params or the config."""
+        if function is not None and takes_settings(self._script, function, self._assigned):
+            self._use("batches")
+
     def _leave_out(self, old: cst.Call, given: Arguments, kept: set[str]) -> None:
         for name in given.keys() - kept:
-            message = _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
+            message = _NO_TPU if any(name in one for one in _FOR_TPU.values()) else _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
             self.left_out.append((old, f"{code(old.func)}({name}=...)", message))
 
 

@@ -84,6 +84,35 @@ def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | Non
     return Iteration(dataset, frozenset(used), target, tuple(later), last)
 
 
+def takes_settings(script: Script, function: cst.BaseExpression, assigned: Sequence[tuple[str, cst.BaseExpression]]) -> bool:
+    """Returns True for an input function that takes the mode, the params or the config, or that other modules define.
+
+    Args:
+        script: Script around the function.
+        function: Name, lambda or call.
+        assigned: Names of the script, and the values that they are given.
+    """
+    if isinstance(function, cst.Lambda):
+        return _has_setting(function.params)
+    name = code(function.func if isinstance(function, cst.Call) else function).rpartition(".")[2]
+    if name == "partial" and isinstance(function, cst.Call) and function.args:
+        return takes_settings(script, function.args[0].value, assigned)
+    found = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one.name.value == name]
+    if isinstance(function, cst.Call):
+        found = [one for outer in found for one in nodes(outer.body, cst.FunctionDef, cst.Lambda)]
+    elsewhere = script.name(function.func if isinstance(function, cst.Call) else function)
+    values = [value for key, value in assigned if key == code(function) and code(value) != key]
+    return (
+        any(_has_setting(one.params) for one in found)
+        or (elsewhere != "" and not elsewhere.startswith("tensorflow."))
+        or (not isinstance(function, cst.Call) and any(takes_settings(script, one, ()) for one in values))
+    )
+
+
+def _has_setting(parameters: cst.Parameters) -> bool:
+    return any(one.name.value in ("mode", "params", "config") for one in (*parameters.params, *parameters.kwonly_params))
+
+
 def batch_function(found: Iteration, later: Sequence[cst.BaseStatement], value: cst.BaseExpression) -> cst.FunctionDef:
     """Returns the function that ``map`` calls with the elements of the dataset.
 

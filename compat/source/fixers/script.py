@@ -10,9 +10,21 @@ from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProv
 
 from estimator_bridge.compat.source.surface import canonical
 
-LOGGERS = ("tensorflow.train.LoggingTensorHook", "tensorflow.train.StepCounterHook", "tensorflow.train.SummarySaverHook")
+LOGGERS = tuple(
+    f"tensorflow.{module}.{hook}"
+    for module in ("train", "estimator")
+    for hook in ("LoggingTensorHook", "StepCounterHook", "SummarySaverHook")
+)
 """Hooks that show values and change nothing."""
+TPU = "tensorflow.tpu."
+"""Module of what runs on TPUs; contrib and Estimators have their own, with the same names."""
+_TPU_MODULES = ("tensorflow.contrib.tpu.", "tensorflow.estimator.tpu.", "tensorflow.contrib.cluster_resolver.TPU")
 SPEC = "tensorflow.estimator.EstimatorSpec"
+_NAMED = {
+    f"tensorflow.{module}"
+    for module in ("keras", "keras.layers", "layers", "contrib", "contrib.layers", "contrib.tpu", "estimator", "losses", "metrics", "nn", "train")
+}
+"""Modules to which scripts give names of their own."""
 Arguments = dict[str, cst.BaseExpression]
 
 
@@ -42,6 +54,23 @@ class Script:
         )
         self._positions = dict(wrapper.resolve(PositionProvider))
         self._origins: dict[cst.CSTNode, cst.CSTNode] = {}
+        self._aliases: dict[str, str] = {}
+        self._aliases = self._modules_with_names()
+
+    def _modules_with_names(self) -> dict[str, str]:
+        """Returns the names that the script gives to modules of TensorFlow, as by ``layers = tf.layers``, and to nothing else."""
+        found: dict[str, set[str]] = {}
+        for node in nodes(self.module, cst.Assign):
+            assert isinstance(node, cst.Assign)
+            for target in node.targets:
+                value = self.name(node.value) if isinstance(target.target, cst.Name) else ""
+                for name in nodes(target, cst.Name):
+                    found.setdefault(simple_name(name), set()).add(value)
+        others = nodes(self.module, cst.Param, cst.FunctionDef, cst.ClassDef, cst.For, cst.CompFor, cst.AsName)
+        taken = {simple_name(name) for node in others for part in _bound_by(node) for name in nodes(part, cst.Name)}
+        return {
+            name: next(iter(values)) for name, values in found.items() if name not in taken and len(values) == 1 and values <= _NAMED
+        }
 
     def name(self, node: cst.CSTNode) -> str:
         """Returns the imported name that an expression means, e.g. ``tensorflow.layers.dense``; empty for all else."""
@@ -53,9 +82,17 @@ class Script:
         found = self._names.get(node, ())
         names = found() if callable(found) else found
         if not names and self._has_star and root.value == "tf":  # of one of the script's own modules
-            return canonical("tensorflow" + code(node).removeprefix("tf"))
-        imported = {canonical(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
+            return _known("tensorflow" + code(node).removeprefix("tf"))
+        imported = {_known(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
+        if not imported and root.value in self._aliases:
+            return _known(code(node).replace(root.value, self._aliases[root.value], 1))
         return imported.pop() if len(imported) == 1 else ""
+
+    def module_behind(self, node: cst.CSTNode) -> str:
+        """Returns the module for which the script has a name of its own, if an expression begins with that; empty for all else."""
+        while isinstance(node, cst.Attribute):
+            node = node.value
+        return self._aliases.get(simple_name(node), "")
 
     def copied(self, node: _Node) -> _Node:
         """Returns a copy of a part of the script, whose names mean the same."""
@@ -70,6 +107,7 @@ class Script:
     def renamed(self, node: _Node, names: Mapping[str, str]) -> _Node:
         """Returns a part of the script with other variables in the place of some."""
         changed = node.visit(_Renaming(names))
+        self._aliases |= {new: self._aliases[old] for old, new in names.items() if old in self._aliases}
         assert isinstance(changed, type(node))
         return self._known_as(node, changed)
 
@@ -100,6 +138,18 @@ class Script:
         return place.start.line if place else 1
 
 
+def _known(name: str) -> str:
+    """Returns the one spelling of a name below ``tensorflow``."""
+    name = canonical(name)
+    module = next((one for one in _TPU_MODULES if name.startswith(one)), None)
+    return f"{TPU}{name.rpartition('.')[2]}" if module == _TPU_MODULES[2] else name.replace(module, TPU, 1) if module else name
+
+
+def _bound_by(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yields the names that a definition, a parameter, a loop or an ``as`` binds."""
+    yield from filter(None, (getattr(node, part, None) for part in ("name", "target")))
+
+
 class _Renaming(cst.CSTTransformer):
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
@@ -113,6 +163,36 @@ class _Renaming(cst.CSTTransformer):
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         return updated_node.with_changes(keyword=original_node.keyword)
+
+
+class _WithValues(cst.CSTTransformer):
+    """Puts values in the place of names."""
+
+    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._values = values
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        return False
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        value = self._values.get(original_node.value, updated_node)
+        return parsed(f"({code(value)})") if isinstance(value, cst.BinaryOperation | cst.UnaryOperation) else value
+
+
+def with_values(node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:
+    """Returns an expression with values in the place of names.
+
+    Example:
+        >>> code(with_values(parsed("a * f(b, a=b)"), {"a": parsed("c + 1"), "b": parsed("2")}))
+        '(c + 1) * f(2, a=2)'
+    """
+    changed = node.visit(_WithValues(values))
+    assert isinstance(changed, cst.BaseExpression)
+    return changed
 
 
 def arguments(call: cst.Call, parameters: Sequence[str]) -> Arguments | None:

@@ -13,6 +13,7 @@ from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 _KEPT = Path(__file__).with_name("kept_names.txt")
 _ALWAYS_KEPT = ("data.", "newaxis", "compat", "__version__", "distribute.", "TensorShape", "config.", "random.", "function")
 """Names whose object is another one in TensorFlow 2, and of which scripts use what both have."""
+_KEPT_MODULES = ("keras", "keras.layers")
 _STAY = ("contrib.", "estimator.")
 _CSV = ("column_names", "column_defaults", "label_name", "select_columns", "field_delim", "use_quote_delim", "na_value", "header", "num_epochs",
         "shuffle", "shuffle_buffer_size", "shuffle_seed", "prefetch_buffer_size", "num_parallel_reads", "sloppy", "num_rows_for_inference")  # fmt: skip
@@ -118,15 +119,20 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
         call: Call of the name, if it is called.
 
     Returns:
-        The dotted name below ``tf``, e.g. ``compat.v1.layers.dense``; None if it is no name of TensorFlow.
+        The dotted name below ``tf``, e.g. ``compat.v1.layers.dense``; None if it is no name of TensorFlow, or stays as it is.
     """
     name = script.name(node)
     if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
         return None
-    below = name.removeprefix("tensorflow.")
     if is_respelled(name, call):
-        return _SAME_CALLS[below][0]
+        return _SAME_CALLS[name.removeprefix("tensorflow.")][0]
+    text, module = _spelling(name), script.module_behind(node)
+    return None if module and text is not None and text.startswith(f"{_spelling(module)}.") else text
+
+
+def _spelling(name: str) -> str | None:
+    below = name.removeprefix("tensorflow.")
     if below.startswith(_STAY):
         return None
     kept = {below, below.rpartition(".")[0]} & kept_names()
-    return below if kept or below.startswith(_ALWAYS_KEPT) else f"compat.v1.{below}"
+    return below if kept or below.startswith(_ALWAYS_KEPT) or below in _KEPT_MODULES else f"compat.v1.{below}"

@@ -123,9 +123,29 @@ def settings_named_as_an_argument(features, labels, mode):
 def own_metric(features, labels, mode):
     logits = tf.layers.dense(features["x"], 1)
     loss = tf.losses.mean_squared_error(labels, logits)
-    metrics = {"part": tf.metrics.false_negatives(labels, logits)}
+    metrics = {"part": tf.metrics.mean_cosine_distance(labels, logits, 1)}
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+# mark: eval_metric_ops
+def metrics_of_a_test(features, labels, mode, params):
+    logits = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    metrics = {"mean": tf.metrics.mean(logits)}
+    if params["more"]:
+        metrics["error"] = tf.metrics.mean_absolute_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
+# mark: tf.keras.layers.Dropout(0.5)
+def a_network_that_only_its_parts_describe(features, labels, mode):
+    values = tf.keras.layers.Input([4])
+    model = tf.keras.Model(values, tf.keras.layers.Dropout(0.5)(values))
+    loss = tf.losses.mean_squared_error(labels, model(features["x"], training=mode == tf.estimator.ModeKeys.TRAIN))
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
 # mark: EstimatorSpec(scaffold=...)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.branches import not_training
 from estimator_bridge.compat.source.fixers.model.flow import (
     Mode,
     Statement,
@@ -17,7 +18,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     reads_and_writes,
     tainted_by,
 )
-from estimator_bridge.compat.source.fixers.model.functions import OF_WHOLE_MODEL, ModelFunction
+from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, layer_function, of_core
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
@@ -260,6 +261,8 @@ class _InMethod(cst.CSTTransformer):
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
             return self._layer(original_node, updated_node)
+        if isinstance(updated_node, cst.Call) and self._script.origin(original_node) in self._parts.untold:
+            return not_training(updated_node)
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
             return self._with_layers(original_node, updated_node)
         replacement = self._replacement(original_node)
@@ -271,6 +274,10 @@ class _InMethod(cst.CSTTransformer):
         name = self._script.called(old).replace("tensorflow", "tf", 1)
         loops = tuple(node for node in self._around if isinstance(node, cst.For))
         blocks = [node for node in self._around if isinstance(node, cst.With)]
+        trained = [one.value for one in old.args if one.keyword is not None and one.keyword.value == "trainable"]
+        if any(self._tests.value(one, Mode.TRAIN) for one in trained):  # no other mode trains
+            kept = [one for one in new.args if one.keyword is None or one.keyword.value != "trainable"]
+            new = new.with_changes(args=kept)
         if self._lifting is None or len(loops) + len(blocks) < len(self._around):
             raise UnconvertibleError(old, name, "it is called in a function, or behind the labels; make its layer in __init__")
         scopes = [(node, self._scope(node)) for node in blocks]
@@ -315,8 +322,8 @@ class _InMethod(cst.CSTTransformer):
         return new.with_changes(target=header.target, iter=header.iter)
 
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
-        if isinstance(node, cst.Call) and self._script.called(node) in OF_WHOLE_MODEL:
-            return parsed(OF_WHOLE_MODEL[self._script.called(node)])
+        if of_whole_model(self._script, node):
+            return parsed(of_whole_model(self._script, node))
         if isinstance(node, cst.Call) and self._parts.makes_keras(node):
             if node not in self._made:
                 self._made[node] = parsed(self._keras_object(node))

@@ -185,12 +185,17 @@ class ModeTests:
         script: Script around the model function.
         mode_name: Name of the argument ``mode``.
         body: Statements of the function, whose assignments such as ``training = mode == TRAIN`` are known.
+
+    Attributes:
+        bound: Names that the function gives a value.
+        flags: Conditions on the mode that have a name.
     """
 
     def __init__(self, script: Script, mode_name: str, body: Sequence[Statement]) -> None:
         self._script = script
         self._mode_name = mode_name
         self._constants = [one for one in (*script.module.body, *body) if isinstance(one, cst.SimpleStatementLine)]
+        self.bound = {name for statement in body for name in reads_and_writes(statement)[1]}
         self.flags: dict[str, cst.BaseExpression] = {}
         for statement in body:
             if isinstance(statement, cst.SimpleStatementLine):
@@ -260,7 +265,7 @@ def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mo
     """
     statements: list[Statement] = []
     spec = _walk(script, tests, body, mode, statements)
-    return Branch(tuple(statements), spec) if spec is not None else None
+    return Branch(tuple(one for one in statements if assigned_value(one) is not spec), spec) if spec is not None else None
 
 
 def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mode, found: list[Statement]) -> cst.Call | None:
@@ -268,7 +273,7 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
     for statement in body:
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
         if _returned(statement) is not None:
-            return _spec(script, statement, found)
+            return _spec(script, tests, statement, found)
         if isinstance(statement, cst.If) and chosen is not None:
             spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
         elif isinstance(statement, cst.With) and _returns(statement):
@@ -288,10 +293,12 @@ def _returns(statement: Statement) -> bool:
     return any(True for _ in nodes(statement, cst.Return))
 
 
-def _spec(script: Script, statement: Statement, before: Sequence[Statement]) -> cst.Call:
-    """Returns the EstimatorSpec that a statement returns."""
+def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequence[Statement]) -> cst.Call | None:
+    """Returns the EstimatorSpec that a statement returns; None if it returns a name that only other modes give a value."""
     returned = _returned(statement)
     if isinstance(returned, cst.Name):
+        if returned.value in tests.bound and not any(returned.value in reads_and_writes(one)[1] for one in before):
+            return None
         returned = assigned(returned.value, before)
     if isinstance(returned, cst.Call) and script.called(returned) in _SPECS:
         return returned
@@ -324,7 +331,8 @@ def assigned(name: str, statements: Sequence[Statement]) -> cst.BaseExpression |
     for statement in reversed(statements):
         if isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
-                if isinstance(small, cst.Assign) and any(simple_name(one.target) == name for one in small.targets):
+                targets = [simple_name(one.target) for one in small.targets] if isinstance(small, cst.Assign) else []
+                if isinstance(small, cst.Assign) and name in targets and simple_name(small.value) != name:
                     return small.value
     return None
 
@@ -338,6 +346,13 @@ def assigned_value(statement: Statement) -> cst.BaseExpression | None:
     ):
         return statement.body[0].value
     return None
+
+
+def assigned_target(statement: Statement) -> cst.BaseExpression | None:
+    """Returns the only target of a plain assignment."""
+    value = assigned_value(statement)
+    targets = statement.body[0].targets if value is not None else ()
+    return targets[0].target if len(targets) == 1 else None
 
 
 def is_text(statement: Statement) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.model.branches import unified
 from estimator_bridge.compat.source.fixers.model.flow import (
@@ -17,6 +19,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     ModeTests,
     Statement,
     assigned,
+    assigned_target,
     assigned_value,
     branch,
     is_text,
@@ -26,18 +29,21 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
-from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, find_updates
-from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, find_updates, unwrapped
+from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
-_KNOWN = frozenset(_SPEC[:5])
-OF_WHOLE_MODEL = {
+_KNOWN = frozenset((*_SPEC[:6], "host_call"))
+_OF_WHOLE_MODEL = {
     "tensorflow.trainable_variables": "self.trainable_variables",
     "tensorflow.losses.get_regularization_loss": "tf.add_n(self.losses)",
+    "tensorflow.losses.get_regularization_losses": "self.losses",
+    "tensorflow.GraphKeys.REGULARIZATION_LOSSES": "self.losses",
+    "tensorflow.GraphKeys.TRAINABLE_VARIABLES": "self.trainable_variables",
 }
-"""Calls that ask for what all layers made, and what a method of the model asks."""
+"""Calls and collections that have what all layers made, and what a method of the model asks."""
 _REFUSED = {
     "tensorflow.train.get_global_step": "the network or its loss depends on the step; count steps in the model",
     "tensorflow.train.get_or_create_global_step": "the network or its loss depends on the step; count steps in the model",
@@ -96,10 +102,11 @@ class ModelFunction:
         predictions: The predictions.
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer.
-        left_out: Statements that nothing needs: they write summaries, or give names to unused tensors.
+        notes: What the report says of statements that the class does not have, or has otherwise.
         inlined: Functions of the script whose bodies the parts contain.
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
+        untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
         shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
     """
 
@@ -117,10 +124,11 @@ class ModelFunction:
     predictions: cst.BaseExpression | None
     prepared: tuple[Statement, ...]
     optimizer: str
-    left_out: tuple[Statement, ...]
+    notes: tuple[Change, ...]
     inlined: tuple[str, ...]
     signatures: tuple[str, ...] | None
     makes_keras: Callable[[cst.Call], bool]
+    untold: frozenset[cst.CSTNode]
     shimmed: frozenset[str] | None
 
     @property
@@ -135,6 +143,14 @@ class ModelFunction:
         wanted |= {name for one in self.metrics for name in _read(cst.parse_expression(f"f({one.update})"))}
         bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
         return tuple(name for name in dict.fromkeys(bound) if name in wanted)
+
+
+def of_whole_model(script: Script, node: cst.CSTNode) -> str:
+    """Returns what a call that asks for what all layers made is in a method of the model; empty for all else."""
+    name = script.called(node)
+    if name == "tensorflow.get_collection" and isinstance(node, cst.Call) and len(node.args) == 1:
+        name = script.name(node.args[0].value)
+    return _OF_WHOLE_MODEL.get(name, "")
 
 
 def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False) -> ModelFunction:
@@ -163,17 +179,20 @@ class _Analysis:
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+        within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+        counts = Counter(one.name.value for one in within)
+        self._own |= {one.name.value: one for one in within if counts[one.name.value] == 1}
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body)
-        self._check_keras()
+        self._untold = self._calls_of_keras()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
-        self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None})
+        self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
 
     def result(self) -> ModelFunction:
@@ -191,20 +210,21 @@ class _Analysis:
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
-            updates.prepared, updates.optimizer, tuple(self._left_out(used)),
-            tuple(self._inlined), self._signatures(), self._makes_keras, self._reached(network)[1] if self._shim else None,
+            updates.prepared, updates.optimizer, tuple(self._notes(used)),
+            tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, self._reached(network)[1] if self._shim else None,
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
         given = arguments(one.spec, _SPEC)
         if given is not None:
             given = {name: value for name, value in given.items() if "hooks" not in name or not self._only_log(value, one)}
-        unknown = sorted(given.keys() - _KNOWN - {"export_outputs"}) if given is not None else ["*"]
+            given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
+        unknown = sorted(given.keys() - _KNOWN) if given is not None else ["*"]
         if given is None or unknown:
             raise UnconvertibleError(
                 one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
             )
-        return {name: value for name, value in given.items() if code(value) != "None"}
+        return given
 
     def _only_log(self, hooks: cst.BaseExpression, one: Branch) -> bool:
         """Returns True for a list of hooks that show values and change nothing."""
@@ -229,17 +249,18 @@ class _Analysis:
         return network, late
 
     def _asks_whole_model(self, statement: Statement) -> bool:
-        return any(self._script.name(node) in OF_WHOLE_MODEL for node in nodes(statement, cst.Attribute, cst.Name))
+        return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
 
     def _check(self, statement: Statement) -> None:
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
+        replaced = {call.func for call in calls if of_whole_model(self._script, call)}
         for node in nodes(statement, cst.Attribute, cst.Name):
             name = self._script.name(node)
-            if name in _REFUSED:
+            if name in _REFUSED and node not in replaced:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
             known = name == "tensorflow.contrib.layers" or layer_function(name) or ".ModeKeys" in name or name in respelled
-            if name.startswith("tensorflow.contrib.") and not known:
+            if name.startswith(("tensorflow.contrib.", TPU)) and not known:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
@@ -292,8 +313,8 @@ class _Analysis:
             own |= more
         return found, frozenset(own)
 
-    def _check_keras(self) -> None:
-        """Raises if layers of Keras would train otherwise: Keras tells them the mode, TensorFlow 1 did not."""
+    def _calls_of_keras(self) -> frozenset[cst.CSTNode]:
+        """Returns the calls that do not say if they train, of what is able to; raises if layers of Keras would train otherwise."""
         made = {
             name: value
             for one in self._body
@@ -304,6 +325,9 @@ class _Analysis:
         calls = [node for one in self._body for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
         called = [(one, one.func if isinstance(one.func, cst.Call) else made.get(simple_name(one.func))) for one in calls]
         objects = [(one, what) for one, what in called if what is not None and self._makes_keras(what)]
+        told = {code(one.func) for one, _ in objects if _says_training(one)}
+        symbolic = any(re.search(r"\bkeras\.(.+\.)?Input$", self._script.called(one)) for one in calls)
+        untold = set[cst.CSTNode]()
         for one, what in objects:
             names = sorted(self._keras_names(what))
             averages = next((name for name in names if name.startswith(_WITH_AVERAGES)), None)
@@ -312,17 +336,19 @@ class _Analysis:
                     "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
                 )
                 raise UnconvertibleError(one, averages, message)
-            has_training = any(argument.keyword is not None and argument.keyword.value == "training" for argument in one.args)
-            if any(re.search("Dropout|Noise", name) for name in names) and not has_training:
-                message = (
-                    "it is called without training, so TensorFlow 1 never drops anything; pass training=False if that is meant"
-                )
+            drops = any(re.search("Dropout|Noise", name) for name in names)
+            if not _says_training(one) and (drops or code(one.func) in told):
+                untold.add(one)
+            if drops and one in untold and symbolic:
+                message = "the call of a whole network of Keras says if it trains; make the network in a function of its own"
                 raise UnconvertibleError(one, code(one.func), message)
+        return frozenset(untold)
 
     def _belongs_here(self, name: str) -> bool:
-        """Returns True for a function whose layers or whose optimizer the class has to hold."""
-        trains = (optimizers.is_optimizer(self._script.name(node)) for node in nodes(self._own[name], cst.Attribute))
-        return (not self._shim and self._makes_layers(name, frozenset())) or any(trains)
+        """Returns True for a function whose layers, metrics or optimizer the class has to hold."""
+        named = [self._script.name(node) for node in nodes(self._own[name], cst.Attribute)]
+        trains = any(optimizers.is_optimizer(one) or one.startswith(metrics.PREFIX) for one in named)
+        return (not self._shim and self._makes_layers(name, frozenset())) or trains
 
     def _updates_run(self, text: str) -> bool:
         """Returns True if the updates of batch norm in a source text are run."""
@@ -346,20 +372,9 @@ class _Analysis:
         one, value = self._branches.get(Mode.EVAL), self._specs.get(Mode.EVAL, {}).get("eval_metric_ops")
         if one is None or value is None:
             return network, [], []
-        entries = value if not isinstance(value, cst.Name) else assigned(value.value, one.statements) or value
-        if isinstance(entries, cst.Call) and code(entries.func) == "dict" and all(one.keyword for one in entries.args):
-            named = [(one.keyword.value, one.value) for one in entries.args if one.keyword is not None]
-            entries = cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), one) for name, one in named])
-        if not isinstance(entries, cst.Dict):
-            raise UnconvertibleError(one.spec, "eval_metric_ops", "it is not written as one dict; write it so")
         found, names = [], set()
-        for element in entries.elements:
-            if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
-                raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
-            call = element.value
-            if isinstance(call, cst.Name):
-                call = assigned(call.value, one.statements) or call
-            found.append(metrics.metric(self._script, str(element.key.evaluated_value), call))
+        for key, entry in self._entries(value, one):
+            found.append(metrics.metric(self._script, key, metrics.made(entry, unwrapped(one.statements))))
             names |= _read(cst.parse_expression(f"f({found[-1].update})"))
         more, measured = self._split(one, names)
         added = [statement for statement in more if statement not in network]
@@ -368,6 +383,20 @@ class _Analysis:
                 self._function, "the model function", "the metrics are those of another network; make it one"
             )
         return [*network, *added], measured, found
+
+    def _entries(self, value: cst.BaseExpression, one: Branch) -> list[tuple[str, cst.BaseExpression]]:
+        """Returns the keys of ``eval_metric_ops`` and what they are given: in a dict, and by assignments behind it."""
+        value, later = _behind(value, unwrapped(one.statements))
+        if isinstance(value, cst.Call) and code(value.func) == "dict" and all(each.keyword for each in value.args):
+            named = [(each.keyword.value, each.value) for each in value.args if each.keyword is not None]
+            value = cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), each) for name, each in named])
+        if not isinstance(value, cst.Dict):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "it is not written as one dict; write it so")
+        inside = [(each.key if isinstance(each, cst.DictElement) else each.value, each.value) for each in value.elements]
+        found = [(key, each) for key, each in [*inside, *map(_item, later)] if isinstance(key, cst.SimpleString)]
+        if len(found) < len(inside) + len(later):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
+        return [(str(key.evaluated_value), each) for key, each in found]
 
     def _predictions(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], cst.BaseExpression | None]:
         one, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
@@ -387,26 +416,53 @@ class _Analysis:
         )
         raise UnconvertibleError(self._function, "the model function", message)
 
+    def _notes(self, used: set[Statement]) -> Iterator[Change]:
+        for statement in self._left_out(used):
+            what, message = code(statement).strip().splitlines()[-1], "left out: no loss, metric or prediction needs it"
+            yield Change(self._script.line(statement), what, Outcome.APPROXIMATE, message)
+        host = self._specs[Mode.TRAIN].get("host_call")
+        if host is not None:
+            message = "left out: it writes summaries; fit writes losses and metrics"
+            yield Change(self._script.line(host), f"host_call={code(host)}", Outcome.APPROXIMATE, message)
+        for call in self._untold:
+            message = "says training=False: TensorFlow 1 does not train what is not told to"
+            yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
+        for key in self._served[1] if self._served is not None else ():
+            message = "left out: it is no PredictOutput of the predictions; exports have no such signature"
+            yield Change(self._script.line(key), f"export_outputs[{code(key)}]", Outcome.APPROXIMATE, message)
+
     def _signatures(self) -> tuple[str, ...] | None:
+        if self._served is None:
+            return None
+        names, others = self._served
+        exports = (node.attr.value for node in nodes(self._script.module, cst.Attribute) if isinstance(node, cst.Attribute))
+        if others and any(name.startswith("export_saved") or name.endswith("Exporter") for name in exports):
+            message = "only PredictOutput of the predictions is converted; write the signatures by hand"
+            raise UnconvertibleError(self._branches[Mode.PREDICT].spec, "EstimatorSpec(export_outputs=...)", message)
+        return tuple(dict.fromkeys([*names, "serving_default"])) if len(names) == 1 else tuple(names)
+
+    @functools.cached_property
+    def _served(self) -> tuple[list[str], list[cst.CSTNode]] | None:
+        """The names of the signatures that answer with the predictions, and the entries of ``export_outputs`` that do otherwise."""
         one, spec = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {})
         asked = spec.get("export_outputs")
         if one is None or asked is None:
             return None
         known = [code(value) for value in self._values(spec.get("predictions"), one)]
         outputs = self._values(asked, one)[-1]
-        entries = outputs.elements if isinstance(outputs, cst.Dict) else ()
-        names = []
-        for entry in entries:
+        if not isinstance(outputs, cst.Dict):
+            return [], [asked]
+        names, others = list[str](), list[cst.CSTNode]()
+        for entry in outputs.elements:
             key, value = (entry.key, self._values(entry.value, one)[-1]) if isinstance(entry, cst.DictElement) else (None, None)
             is_predict = self._script.called(value) == "tensorflow.estimator.export.PredictOutput"
             given = arguments(value, ("outputs",)) if is_predict and isinstance(value, cst.Call) else None
             name = self._text(key, one)
             if name and given and code(given["outputs"]) in known:
                 names.append(name)
-            elif self._exports():
-                message = "only PredictOutput of the predictions is converted; write the signatures by hand"
-                raise UnconvertibleError(one.spec, "EstimatorSpec(export_outputs=...)", message)
-        return tuple(dict.fromkeys([*names, "serving_default"])) if len(names) == 1 else tuple(names)
+            else:
+                others.append(key or entry.value)
+        return names, others
 
     def _text(self, value: cst.BaseExpression | None, one: Branch) -> str:
         """Returns the text that an expression is; empty for all else."""
@@ -420,10 +476,6 @@ class _Analysis:
         """Returns an expression, and what it was assigned if it is a name."""
         made = assigned(value.value, one.statements) if isinstance(value, cst.Name) else None
         return [found for found in (value, made) if found is not None]
-
-    def _exports(self) -> bool:
-        found = (node.attr.value for node in nodes(self._script.module, cst.Attribute) if isinstance(node, cst.Attribute))
-        return any(name.startswith("export_saved") or name.endswith("Exporter") for name in found)
 
     def _makes_variables(self, statement: Statement) -> bool:
         names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
@@ -450,8 +502,11 @@ class _Analysis:
     def _left_out(self, used: set[Statement]) -> list[Statement]:
         """Returns the remaining statements; raises for those with an effect that is not known."""
         every = dict.fromkeys(statement for one in self._branches.values() for statement in one.statements)
-        rest = [statement for statement in every if statement not in used and not is_text(statement)]
+        inside = {one for one in every if isinstance(one, cst.FunctionDef) and one.name.value in self._inlined}
+        rest = [statement for statement in every if statement not in used | inside and not is_text(statement)]
         for statement in rest:
+            if isinstance(statement, cst.FunctionDef):
+                continue  # nothing calls it
             self._check(statement)
             for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else [None]:
                 effect = small.value if isinstance(small, cst.Expr) else None
@@ -462,6 +517,40 @@ class _Analysis:
                         statement, "the model function", "nothing reads what this does; move it out of the function"
                     )
         return rest
+
+
+def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
+    """Returns True for a name that is only given the value None."""
+    writers = [each for each in one.statements if simple_name(value) in reads_and_writes(each)[1]]
+    values = [assigned_value(each) for each in writers]
+    return bool(values) and all(each is not None and code(each) == "None" for each in values)
+
+
+def _behind(value: cst.BaseExpression, statements: Sequence[Statement]) -> tuple[cst.BaseExpression, list[Statement]]:
+    """Returns what a name was given, by way of other names too, and the statements that change it afterwards."""
+    later: list[Statement] = []
+    for place in range(len(statements) - 1, -1, -1):
+        read, written = reads_and_writes(statements[place])
+        if simple_name(value) in written:
+            given = assigned_value(statements[place])
+            if simple_name(value) not in read and given is not None:
+                value = given
+            else:
+                later.insert(0, statements[place])
+    return value, later
+
+
+def _item(statement: Statement) -> tuple[cst.BaseExpression, cst.BaseExpression]:
+    """Returns the key and the value of an assignment to an item of a dict."""
+    target, value = assigned_target(statement), assigned_value(statement)
+    if value is None or not isinstance(target, cst.Subscript) or not isinstance(target.value, cst.Name):
+        raise UnconvertibleError(statement, "eval_metric_ops", "it is not written as one dict; write it so")
+    key = target.slice[0].slice
+    return key.value if isinstance(key, cst.Index) else target, value
+
+
+def _says_training(call: cst.Call) -> bool:
+    return any(argument.keyword is not None and argument.keyword.value == "training" for argument in call.args)
 
 
 def _bound(statements: Sequence[Statement]) -> set[str]:

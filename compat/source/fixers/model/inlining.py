@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
 
+_Block = TypeVar("_Block", bound=cst.If | cst.For | cst.With | cst.Else)
 _MOST = 100
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
 
@@ -62,8 +64,9 @@ class _Putting:
                 inside = self._body(statement, call, name, others, names)
                 if inside is None:
                     return None
-            elif isinstance(statement, cst.If | cst.For | cst.With) and isinstance(statement.body, cst.IndentedBlock):
-                inside = self._of_block(statement, statement.body, others, names)
+            elif isinstance(statement, cst.If | cst.For | cst.With):
+                changed = self._of_block(statement, others, names)
+                inside = [changed] if changed is not None else None
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
@@ -129,18 +132,21 @@ class _Putting:
         made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
         return made
 
-    def _of_block(
-        self,
-        statement: cst.If | cst.For | cst.With,
-        block: cst.IndentedBlock,
-        others: Sequence[Statement],
-        names: frozenset[str],
-    ) -> list[Statement] | None:
-        """Returns a test, a loop or a scope with a body in the place of a call in its first block."""
-        inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        header = statement.with_changes(body=cst.IndentedBlock([]))
-        inside = self.put_in(inner, others, names.union(*reads_and_writes(header)))
-        return [statement.with_changes(body=block.with_changes(body=inside))] if inside is not None else None
+    def _of_block(self, statement: _Block, others: Sequence[Statement], names: frozenset[str]) -> _Block | None:
+        """Returns a test, a loop, a scope or an else with a body in the place of a call in its first block that has one."""
+        if isinstance(statement.body, cst.IndentedBlock):
+            block = statement.body
+            inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            header = statement.with_changes(body=cst.IndentedBlock([]))
+            inside = self.put_in(inner, others, names.union(*reads_and_writes(header)))
+            if inside is not None:
+                return statement.with_changes(body=block.with_changes(body=inside))
+        rest = statement.orelse if isinstance(statement, cst.If) else None
+        if rest is None:
+            return None
+        header = statement.with_changes(orelse=None)
+        changed = self._of_block(rest, others, names.union(*reads_and_writes(header)))
+        return statement.with_changes(orelse=changed) if changed is not None else None
 
 
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:

@@ -12,7 +12,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, translated
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name, with_values
 
 _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
@@ -247,9 +247,7 @@ class Lifting:
     def _resolved(self, value: cst.BaseExpression, of_name: bool = False) -> cst.BaseExpression:
         """Returns an expression with the values of names that change in the network in their place; in a layer's name, of all names."""
         names = {name: one for name, one in self._given.items() if of_name or self._times[name] > 1 or name in self._own}
-        resolved = value.visit(_Resolving(names))
-        assert isinstance(resolved, cst.BaseExpression)
-        return resolved
+        return with_values(value, names)
 
     def _free(self, attribute: str) -> str:
         taken = {layer.attribute for layer in self.layers}
@@ -265,24 +263,6 @@ class Lifting:
             message = f"it depends on {min(read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
             raise UnconvertibleError(old, code(old.func), message)
         self._readers.update(dict.fromkeys(read, old))
-
-
-class _Resolving(cst.CSTTransformer):
-    """Puts values in the place of names."""
-
-    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self._values = values
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return False
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        value = self._values.get(original_node.value, updated_node)
-        return parsed(f"({code(value)})") if isinstance(value, cst.BinaryOperation | cst.UnaryOperation) else value
 
 
 def plain_value(statement: cst.SimpleStatementLine, name: str) -> cst.BaseExpression | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import assigned
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code
+from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_target, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, simple_name
 
 PREFIX = "tensorflow.metrics."
 _BOTH = ("labels", "predictions", "weights")
@@ -19,14 +20,16 @@ class Row:
     """A metric.
 
     Attributes:
-        keras: Call that makes the Keras metric, with NAME for its name.
+        keras: Call that makes the Keras metric, with NAME for its name, and TensorFlow 1's parameters by their names.
         update: Arguments of ``update_state``, by the names of TensorFlow 1's parameters.
-        parameters: TensorFlow 1's parameters in their order that ``update`` has.
+        parameters: TensorFlow 1's first parameters in their order.
+        defaults: Parameters that need not be given, and their values.
     """
 
     keras: str
     update: str = "{labels}, {predictions}"
     parameters: tuple[str, ...] = _BOTH
+    defaults: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 ROWS = {
@@ -37,9 +40,19 @@ ROWS = {
     ),
     "mean_absolute_error": Row("Mean(name=NAME)", "tf.abs(tf.reshape({labels}, tf.shape({predictions})) - {predictions})"),
     "root_mean_squared_error": Row("RootMeanSquaredError(name=NAME)"),
-    "auc": Row("AUC(num_thresholds=200, name=NAME)"),
-    "precision": Row("Precision(name=NAME)", "tf.cast({labels}, tf.bool), tf.cast({predictions}, tf.bool)"),
-    "recall": Row("Recall(name=NAME)", "tf.cast({labels}, tf.bool), tf.cast({predictions}, tf.bool)"),
+    "auc": Row("AUC(num_thresholds={num_thresholds}, name=NAME)", parameters=(*_BOTH, "num_thresholds"), defaults={"num_thresholds": "200"}),
+    "mean_iou": Row("MeanIoU(num_classes={num_classes}, name=NAME)", parameters=("labels", "predictions", "num_classes", "weights")),
+    **{
+        snake: Row(f"{keras}(name=NAME)", "tf.cast({labels}, tf.bool), tf.cast({predictions}, tf.bool)")
+        for snake, keras in (
+            ("precision", "Precision"),
+            ("recall", "Recall"),
+            ("true_positives", "TruePositives"),
+            ("true_negatives", "TrueNegatives"),
+            ("false_positives", "FalsePositives"),
+            ("false_negatives", "FalseNegatives"),
+        )
+    },
 }
 """Functions below ``tf.metrics``. Keras' own mean squared error would take the mean of each row first.
 Like TensorFlow 1, the updates take labels of shape [N] for predictions of shape [N, 1]."""
@@ -58,6 +71,26 @@ class Metric:
     name: str
     made: str
     update: str
+
+
+def made(entry: cst.BaseExpression, statements: Sequence[Statement]) -> cst.BaseExpression:
+    """Returns the call behind an entry of ``eval_metric_ops``: itself, or what the names of a value and its update were assigned.
+
+    Args:
+        entry: Call, name, or pair of names.
+        statements: Statements of the model function.
+    """
+    if isinstance(entry, cst.Name):
+        return assigned(entry.value, statements) or entry
+    if isinstance(entry, cst.Tuple | cst.List):
+        names = [simple_name(one.value) for one in entry.elements]
+        for statement in reversed(statements):
+            value, target = assigned_value(statement), assigned_target(statement)
+            if isinstance(target, cst.Tuple | cst.List) and [simple_name(one.value) for one in target.elements] == names:
+                return value or entry
+            if {*names} & reads_and_writes(statement)[1]:
+                break
+    return entry
 
 
 def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:
@@ -83,11 +116,12 @@ def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:
         raise UnconvertibleError(
             call, f"the metric {name!r}", "there is no row for this call; write it as a tf_keras.metrics.Metric"
         )
-    values = {parameter: code(value) for parameter, value in given.items()}
+    values = {**row.defaults, **{parameter: code(value) for parameter, value in given.items()}}
     update = row.update.format_map(values)
     if "weights" in values:
         update += f", sample_weight={values['weights']}"
-    return Metric(name, "tf_keras.metrics." + row.keras.replace("NAME", repr(name).replace("'", '"')), update)
+    keras = row.keras.format_map(values).replace("NAME", repr(name).replace("'", '"'))
+    return Metric(name, f"tf_keras.metrics.{keras}", update)
 
 
 def added(script: Script, function: cst.FunctionDef) -> tuple[cst.Dict, list[Metric]]:

@@ -11,7 +11,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
 from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, needed_for, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, parsed, simple_name, with_values
 
 STEPS = tuple(
     f"tensorflow.{module}.{function}"
@@ -77,7 +77,7 @@ class _Finder:
         batch: set[str],
     ) -> None:
         self._script = script
-        self._flat = _unwrapped(statements)
+        self._flat = unwrapped(statements)
         self._spec = spec
         self._check = check
         self._batch = batch
@@ -163,10 +163,11 @@ class _Finder:
         """Returns the updates of contrib's function, which takes a name, a class or an object for an optimizer."""
         given = arguments(call, _OPTIMIZE_LOSS) or {}
         given = {name: value for name, value in given.items() if code(value) != "None"}
-        kept = {"loss", "global_step", "learning_rate", "optimizer", "clip_gradients", "name", "summaries"}
-        clip = given.get("clip_gradients")
+        kept = {"loss", "global_step", "learning_rate", "optimizer", "clip_gradients", "learning_rate_decay_fn", "name", "summaries"}
+        clip, decay = given.get("clip_gradients"), given.get("learning_rate_decay_fn")
         is_function = isinstance(clip, cst.Lambda) or self._script.called(clip)
-        if not {"loss", "optimizer"} <= given.keys() <= kept or is_function:
+        other_decay = decay is not None and not isinstance(decay, cst.Lambda)
+        if not {"loss", "optimizer"} <= given.keys() <= kept or is_function or other_decay:
             raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", _OTHERWISE)
         self._check_loss(call, given["loss"])
         if clip is not None:
@@ -179,13 +180,21 @@ class _Finder:
         name = str(asked.evaluated_value) if isinstance(asked, cst.SimpleString) else ""
         if optimizers.is_optimizer(self._script.name(asked)):
             name = self._script.name(asked).rpartition(".")[2].removesuffix("Optimizer")
-        prepared, scheduled = self._prepared(rate, *self._clips.values())
-        schedule = optimizers.schedule(self._script, rate)
+        prepared, scheduled = self._prepared(rate, *([decay] if decay is not None else []), *self._clips.values())
+        schedule = self._decayed(decay, rate) if isinstance(decay, cst.Lambda) else optimizers.schedule(self._script, rate)
         text = optimizers.by_name(name, schedule or code(rate), scheduled or schedule is not None)
         if not text:
             message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
             raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
         return Updates(tuple(prepared), self._clipped(text))
+
+    def _decayed(self, decay: cst.Lambda, rate: _Expression) -> str:
+        """Returns the schedule that a function of a learning rate and the step makes."""
+        schedule = optimizers.schedule(self._script, decay.body)
+        names = [one.name.value for one in decay.params.params]
+        if schedule is None or len(names) != 2:
+            raise UnconvertibleError(decay, "learning_rate_decay_fn", "it is not one call of tf.train; write a LearningRateSchedule")
+        return code(with_values(parsed(schedule), {names[0]: rate}))
 
     def _check_loss(self, call: cst.CSTNode, loss: _Expression) -> None:
         if code(loss) != code(self._spec["loss"]):
@@ -345,13 +354,13 @@ def _negative(value: _Expression) -> str:
     return code(value.expression) if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus) else ""
 
 
-def _unwrapped(statements: Sequence[Statement]) -> list[Statement]:
+def unwrapped(statements: Sequence[Statement]) -> list[Statement]:
     """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
     flat: list[Statement] = []
     for statement in statements:
         if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
             inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            flat += _unwrapped(inner)
+            flat += unwrapped(inner)
         else:
             flat.append(statement)
     return flat

@@ -22,6 +22,7 @@ from tests.running import ROOT
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
+    "by_mode",
     "canned",
     "canned_numbers",
     "clipped",
@@ -39,6 +40,7 @@ WHOLE = (
     "named_classes",
     "recurrent",
     "shared_and_named",
+    "tpu",
     "two_calls",
 )
 SHIMMED = ("in_loops",)
@@ -77,6 +79,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     assert ended.returncode == 0, ended.stderr[-3000:]
     expected = {
         "branches": "60 predictions",
+        "by_mode": "step 10",
         "canned": "accuracy above 0: True",
         "canned_numbers": "step 15",
         "clipped": "step 6",
@@ -90,6 +93,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "keras_layers": "step 5",
         "recurrent": "3 predictions",
         "shared_and_named": "step 5",
+        "tpu": "step 15",
         "two_calls": "accuracy above 0: True",
         "convolutions": "40 predictions",
         "float64": "float64",
@@ -160,6 +164,7 @@ def test_every_line_that_is_left_out_is_reported() -> None:
     reported = {change.name for change in converted("convolutions").changes if change.outcome is Outcome.APPROXIMATE}
     assert reported == {
         'tf.summary.scalar("the_loss", loss)',
+        'export_outputs["class"]',
         'logging_hook = tf.train.LoggingTensorHook({"rate": rate}, every_n_iter=10)',
         "logging_hook = tf.train.LoggingTensorHook(tensors={}, every_n_iter=50)",
         "tf.estimator.RunConfig(save_summary_steps=...)",

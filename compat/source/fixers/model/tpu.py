@@ -1,0 +1,81 @@
+"""Model functions for TPUs as those of an Estimator, which compute the same on other devices."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.script import TPU, Script, code, nodes, simple_name
+
+_SPEC = f"{TPU}TPUEstimatorSpec"
+_NEWLINE = cst.ParenthesizedWhitespace()
+
+
+def without_tpu(script: Script) -> str:
+    """Returns the source in which EstimatorSpecs and optimizers for TPUs are plain ones, each in its line.
+
+    Args:
+        script: Script.
+
+    Example:
+        >>> without_tpu(Script("import tensorflow as tf; s = tf.contrib.tpu.TPUEstimatorSpec(m, eval_metrics=(f, [a]))"))
+        'import tensorflow as tf; s = tf.estimator.EstimatorSpec(m, eval_metric_ops=f(a))'
+    """
+    specs = [node for node in nodes(script.module, cst.Call) if script.called(node) == _SPEC and isinstance(node, cst.Call)]
+    asked = {simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"}
+    return script.module.visit(_WithoutTpu(script, asked - {""})).code
+
+
+class _WithoutTpu(cst.CSTTransformer):
+    """Changes the calls of a script.
+
+    Args:
+        script: Script.
+        measured: Names of functions of metrics with their arguments.
+    """
+
+    def __init__(self, script: Script, measured: set[str]) -> None:
+        super().__init__()
+        self._script = script
+        self._measured = measured
+
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        if simple_name(original_node.targets[0].target) in self._measured:
+            return updated_node.with_changes(value=_called(updated_node.value))
+        return updated_node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = self._script.called(original_node)
+        if name == f"{TPU}CrossShardOptimizer" and updated_node.args:
+            return updated_node.args[0].value
+        root: cst.CSTNode = original_node.func
+        while isinstance(root, cst.Attribute):
+            root = root.value
+        if name != _SPEC or self._script.name(root) != "tensorflow":
+            return updated_node
+        new = cst.parse_expression(f"{code(root)}.estimator.EstimatorSpec")
+        return updated_node.with_changes(func=new, args=[_plain_argument(one) for one in updated_node.args])
+
+
+def _plain_argument(argument: cst.Arg) -> cst.Arg:
+    if argument.keyword is None or argument.keyword.value != "eval_metrics":
+        return argument
+    return argument.with_changes(keyword=cst.Name("eval_metric_ops"), value=_called(argument.value))
+
+
+def _called(value: cst.BaseExpression) -> cst.BaseExpression:
+    """Returns the call of a function with its arguments that a pair has; any other expression as it is."""
+    function, given = (one.value for one in value.elements) if isinstance(value, cst.Tuple) and len(value.elements) == 2 else (value, None)
+    if isinstance(given, cst.List | cst.Tuple):
+        arguments = [cst.Arg(one.value, comma=one.comma) for one in given.elements]
+    elif isinstance(given, cst.Dict) and all(isinstance(one, cst.DictElement) and isinstance(one.key, cst.SimpleString) for one in given.elements):
+        equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        pairs = [one for one in given.elements if isinstance(one, cst.DictElement)]
+        arguments = [cst.Arg(one.value, cst.Name(code(one.key)[1:-1]), equal, comma=one.comma) for one in pairs]
+    else:
+        return value
+    call = cst.Call(function, arguments)
+    lost = code(value).count("\n") - code(call).count("\n")
+    if arguments and lost > 0:  # lines keep their numbers
+        space = _NEWLINE.with_changes(empty_lines=[cst.EmptyLine(indent=False)] * (lost - 1))
+        call = call.with_changes(args=[*arguments[:-1], arguments[-1].with_changes(whitespace_after_arg=space)])
+    return call
