@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.estimators import CONVERTED, ESTIMATORS, FIELDS, KEPT_FIELDS, EstimatorCalls, needed_functions
+from estimator_bridge.compat.source.fixers.estimators import (
+    CONVERTED,
+    ESTIMATORS,
+    FIELDS,
+    KEPT_FIELDS,
+    EstimatorCalls,
+    needed_functions,
+)
 from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import (
@@ -381,7 +388,14 @@ class _Calls(Marking):
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
             return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
         if name.startswith(_PIPELINE):
-            self._changes.append(Change(self._script.line(original_node), code(original_node), Outcome.APPROXIMATE, "left out: the new script uses no TPU"))
+            self._changes.append(
+                Change(
+                    self._script.line(original_node),
+                    code(original_node),
+                    Outcome.APPROXIMATE,
+                    "left out: the new script uses no TPU",
+                )
+            )
             return cst.Name("None")
         function = self._functions[0] if self._functions else ""
         mode = mode_name(name)

@@ -548,7 +548,11 @@ class EstimatorCalls:
 
     def _leave_out(self, old: cst.Call, given: Arguments, kept: set[str]) -> None:
         for name in given.keys() - kept:
-            message = _NO_TPU if any(name in one for one in _FOR_TPU.values()) else _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
+            message = (
+                _NO_TPU
+                if any(name in one for one in _FOR_TPU.values())
+                else _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
+            )
             self.left_out.append((old, f"{code(old.func)}({name}=...)", message))
 
 

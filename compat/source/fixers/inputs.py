@@ -97,7 +97,9 @@ def takes_settings(script: Script, function: cst.BaseExpression, assigned: Seque
     name = code(function.func if isinstance(function, cst.Call) else function).rpartition(".")[2]
     if name == "partial" and isinstance(function, cst.Call) and function.args:
         return takes_settings(script, function.args[0].value, assigned)
-    found = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one.name.value == name]
+    found = [
+        one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one.name.value == name
+    ]
     if isinstance(function, cst.Call):
         found = [one for outer in found for one in nodes(outer.body, cst.FunctionDef, cst.Lambda)]
     elsewhere = script.name(function.func if isinstance(function, cst.Call) else function)

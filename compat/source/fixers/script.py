@@ -22,7 +22,19 @@ _TPU_MODULES = ("tensorflow.contrib.tpu.", "tensorflow.estimator.tpu.", "tensorf
 SPEC = "tensorflow.estimator.EstimatorSpec"
 _NAMED = {
     f"tensorflow.{module}"
-    for module in ("keras", "keras.layers", "layers", "contrib", "contrib.layers", "contrib.tpu", "estimator", "losses", "metrics", "nn", "train")
+    for module in (
+        "keras",
+        "keras.layers",
+        "layers",
+        "contrib",
+        "contrib.layers",
+        "contrib.tpu",
+        "estimator",
+        "losses",
+        "metrics",
+        "nn",
+        "train",
+    )
 }
 """Modules to which scripts give names of their own."""
 Arguments = dict[str, cst.BaseExpression]
@@ -39,6 +51,7 @@ class Script:
 
     Attributes:
         module: Syntax tree with comments and blank lines.
+        modules: Names of the script's own for modules of TensorFlow, as by ``layers = tf.layers``, and the modules.
 
     Raises:
         libcst.ParserSyntaxError: The text is not Python 3.
@@ -54,11 +67,11 @@ class Script:
         )
         self._positions = dict(wrapper.resolve(PositionProvider))
         self._origins: dict[cst.CSTNode, cst.CSTNode] = {}
-        self._aliases: dict[str, str] = {}
-        self._aliases = self._modules_with_names()
+        self.modules: dict[str, str] = {}
+        self.modules = self._modules_with_names()
 
     def _modules_with_names(self) -> dict[str, str]:
-        """Returns the names that the script gives to modules of TensorFlow, as by ``layers = tf.layers``, and to nothing else."""
+        """Returns the modules of TensorFlow by the names that the script gives to them, and to nothing else."""
         found: dict[str, set[str]] = {}
         for node in nodes(self.module, cst.Assign):
             assert isinstance(node, cst.Assign)
@@ -69,7 +82,9 @@ class Script:
         others = nodes(self.module, cst.Param, cst.FunctionDef, cst.ClassDef, cst.For, cst.CompFor, cst.AsName)
         taken = {simple_name(name) for node in others for part in _bound_by(node) for name in nodes(part, cst.Name)}
         return {
-            name: next(iter(values)) for name, values in found.items() if name not in taken and len(values) == 1 and values <= _NAMED
+            name: next(iter(values))
+            for name, values in found.items()
+            if name not in taken and len(values) == 1 and values <= _NAMED
         }
 
     def name(self, node: cst.CSTNode) -> str:
@@ -84,15 +99,15 @@ class Script:
         if not names and self._has_star and root.value == "tf":  # of one of the script's own modules
             return _known("tensorflow" + code(node).removeprefix("tf"))
         imported = {_known(one.name) for one in names if one.source is QualifiedNameSource.IMPORT}
-        if not imported and root.value in self._aliases:
-            return _known(code(node).replace(root.value, self._aliases[root.value], 1))
+        if not imported and root.value in self.modules:
+            return _known(code(node).replace(root.value, self.modules[root.value], 1))
         return imported.pop() if len(imported) == 1 else ""
 
     def module_behind(self, node: cst.CSTNode) -> str:
         """Returns the module for which the script has a name of its own, if an expression begins with that; empty for all else."""
         while isinstance(node, cst.Attribute):
             node = node.value
-        return self._aliases.get(simple_name(node), "")
+        return self.modules.get(simple_name(node), "")
 
     def copied(self, node: _Node) -> _Node:
         """Returns a copy of a part of the script, whose names mean the same."""
@@ -107,7 +122,7 @@ class Script:
     def renamed(self, node: _Node, names: Mapping[str, str]) -> _Node:
         """Returns a part of the script with other variables in the place of some."""
         changed = node.visit(_Renaming(names))
-        self._aliases |= {new: self._aliases[old] for old, new in names.items() if old in self._aliases}
+        self.modules |= {new: self.modules[old] for old, new in names.items() if old in self.modules}
         assert isinstance(changed, type(node))
         return self._known_as(node, changed)
 

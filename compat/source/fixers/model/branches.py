@@ -15,9 +15,7 @@ from estimator_bridge.compat.source.fixers.script import Script, code, nodes, si
 _TRAINING = cst.Name("training")
 
 
-def unified(
-    script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CSTNode] = frozenset()
-) -> dict[Mode, Branch]:
+def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CSTNode] = frozenset()) -> dict[Mode, Branch]:
     """Returns branches that share the statements of equal text; those that only differ in a flag get the method's ``training``.
 
     A flag is the constant of ``training=True``, or of an assignment, that is True in training and False elsewhere. A text that a branch
@@ -60,7 +58,9 @@ def unified(
 
 def not_training(call: cst.Call) -> cst.Call:
     """Returns a call of Keras that says that it does not train."""
-    said = cst.Arg(cst.Name("False"), cst.Name("training"), equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")))
+    said = cst.Arg(
+        cst.Name("False"), cst.Name("training"), equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    )
     return call.with_changes(args=[*call.args, said])
 
 

@@ -111,7 +111,8 @@ class _Writer:
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
-        network = _without_taken(self._changed(parts.network, self._lifting), self._lifting.taken - set(parts.outputs))
+        taken = (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs)
+        network = _without_taken(self._changed(parts.network, self._lifting), taken)
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
         words = {

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_target, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Statement,
+    assigned,
+    assigned_target,
+    assigned_value,
+    reads_and_writes,
+)
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, simple_name
 
 PREFIX = "tensorflow.metrics."
@@ -40,8 +46,14 @@ ROWS = {
     ),
     "mean_absolute_error": Row("Mean(name=NAME)", "tf.abs(tf.reshape({labels}, tf.shape({predictions})) - {predictions})"),
     "root_mean_squared_error": Row("RootMeanSquaredError(name=NAME)"),
-    "auc": Row("AUC(num_thresholds={num_thresholds}, name=NAME)", parameters=(*_BOTH, "num_thresholds"), defaults={"num_thresholds": "200"}),
-    "mean_iou": Row("MeanIoU(num_classes={num_classes}, name=NAME)", parameters=("labels", "predictions", "num_classes", "weights")),
+    "auc": Row(
+        "AUC(num_thresholds={num_thresholds}, name=NAME)",
+        parameters=(*_BOTH, "num_thresholds"),
+        defaults={"num_thresholds": "200"},
+    ),
+    "mean_iou": Row(
+        "MeanIoU(num_classes={num_classes}, name=NAME)", parameters=("labels", "predictions", "num_classes", "weights")
+    ),
     **{
         snake: Row(f"{keras}(name=NAME)", "tf.cast({labels}, tf.bool), tf.cast({predictions}, tf.bool)")
         for snake, keras in (

@@ -21,7 +21,9 @@ def without_tpu(script: Script) -> str:
         'import tensorflow as tf; s = tf.estimator.EstimatorSpec(m, eval_metric_ops=f(a))'
     """
     specs = [node for node in nodes(script.module, cst.Call) if script.called(node) == _SPEC and isinstance(node, cst.Call)]
-    asked = {simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"}
+    asked = {
+        simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"
+    }
     return script.module.visit(_WithoutTpu(script, asked - {""})).code
 
 
@@ -64,10 +66,14 @@ def _plain_argument(argument: cst.Arg) -> cst.Arg:
 
 def _called(value: cst.BaseExpression) -> cst.BaseExpression:
     """Returns the call of a function with its arguments that a pair has; any other expression as it is."""
-    function, given = (one.value for one in value.elements) if isinstance(value, cst.Tuple) and len(value.elements) == 2 else (value, None)
+    function, given = (
+        (one.value for one in value.elements) if isinstance(value, cst.Tuple) and len(value.elements) == 2 else (value, None)
+    )
     if isinstance(given, cst.List | cst.Tuple):
         arguments = [cst.Arg(one.value, comma=one.comma) for one in given.elements]
-    elif isinstance(given, cst.Dict) and all(isinstance(one, cst.DictElement) and isinstance(one.key, cst.SimpleString) for one in given.elements):
+    elif isinstance(given, cst.Dict) and all(
+        isinstance(one, cst.DictElement) and isinstance(one.key, cst.SimpleString) for one in given.elements
+    ):
         equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         pairs = [one for one in given.elements if isinstance(one, cst.DictElement)]
         arguments = [cst.Arg(one.value, cst.Name(code(one.key)[1:-1]), equal, comma=one.comma) for one in pairs]

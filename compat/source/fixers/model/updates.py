@@ -11,7 +11,16 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
 from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, needed_for, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, parsed, simple_name, with_values
+from estimator_bridge.compat.source.fixers.script import (
+    Arguments,
+    Script,
+    arguments,
+    code,
+    nodes,
+    parsed,
+    simple_name,
+    with_values,
+)
 
 STEPS = tuple(
     f"tensorflow.{module}.{function}"
@@ -163,7 +172,16 @@ class _Finder:
         """Returns the updates of contrib's function, which takes a name, a class or an object for an optimizer."""
         given = arguments(call, _OPTIMIZE_LOSS) or {}
         given = {name: value for name, value in given.items() if code(value) != "None"}
-        kept = {"loss", "global_step", "learning_rate", "optimizer", "clip_gradients", "learning_rate_decay_fn", "name", "summaries"}
+        kept = {
+            "loss",
+            "global_step",
+            "learning_rate",
+            "optimizer",
+            "clip_gradients",
+            "learning_rate_decay_fn",
+            "name",
+            "summaries",
+        }
         clip, decay = given.get("clip_gradients"), given.get("learning_rate_decay_fn")
         is_function = isinstance(clip, cst.Lambda) or self._script.called(clip)
         other_decay = decay is not None and not isinstance(decay, cst.Lambda)
@@ -193,7 +211,9 @@ class _Finder:
         schedule = optimizers.schedule(self._script, decay.body)
         names = [one.name.value for one in decay.params.params]
         if schedule is None or len(names) != 2:
-            raise UnconvertibleError(decay, "learning_rate_decay_fn", "it is not one call of tf.train; write a LearningRateSchedule")
+            raise UnconvertibleError(
+                decay, "learning_rate_decay_fn", "it is not one call of tf.train; write a LearningRateSchedule"
+            )
         return code(with_values(parsed(schedule), {names[0]: rate}))
 
     def _check_loss(self, call: cst.CSTNode, loss: _Expression) -> None:
