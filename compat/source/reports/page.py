@@ -8,9 +8,13 @@ import enum
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from estimator_bridge.compat.source.checking import FileReport
 from estimator_bridge.compat.source.verdicts import SourceFinding, Verdict
+
+if TYPE_CHECKING:
+    import jinja2
 
 _MOST_BLOCKERS = 50
 _MOST_FINDINGS = 200
@@ -106,6 +110,19 @@ def count_by_folder(reports: Sequence[FileReport]) -> dict[str, Counter[Stage]]:
     return dict(sorted(counts.items(), key=lambda item: PurePath(item[0]).parts))
 
 
+def environment() -> jinja2.Environment:
+    """Returns the environment of the templates beside this module."""
+    import jinja2  # takes long to load
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__, "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def render_page(reports: Sequence[FileReport], version: str) -> str:
     """Returns one HTML document without any external resource; all text of files is escaped in it.
 
@@ -113,15 +130,6 @@ def render_page(reports: Sequence[FileReport], version: str) -> str:
         reports: Reports on files.
         version: Version of the TensorFlow that the files were judged for.
     """
-    import jinja2  # takes long to load
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__, "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     shown = (Verdict.HUMAN, Verdict.LOOK)
     order = list(Stage)
     files = [
@@ -129,15 +137,19 @@ def render_page(reports: Sequence[FileReport], version: str) -> str:
     ]
     files.sort(key=lambda file: (-order.index(file[1]), -len(file[2]), file[0].path))
     blockers = find_blockers(reports)
-    return environment.get_template("page.html.j2").render(
-        version=version,
-        date=datetime.datetime.now(datetime.timezone.utc),
-        stages=Counter(stage for _, stage, _ in files),
-        Stage=Stage,
-        files=files,
-        lines=sum(report.lines for report in reports),
-        most=_MOST_FINDINGS,
-        blockers=blockers[:_MOST_BLOCKERS],
-        more_blockers=max(len(blockers) - _MOST_BLOCKERS, 0),
-        folders=count_by_folder(reports),
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            version=version,
+            date=datetime.datetime.now(datetime.timezone.utc),
+            stages=Counter(stage for _, stage, _ in files),
+            Stage=Stage,
+            files=files,
+            lines=sum(report.lines for report in reports),
+            most=_MOST_FINDINGS,
+            blockers=blockers[:_MOST_BLOCKERS],
+            more_blockers=max(len(blockers) - _MOST_BLOCKERS, 0),
+            folders=count_by_folder(reports),
+        )
     )

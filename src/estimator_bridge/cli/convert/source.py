@@ -35,6 +35,7 @@ _EPILOG = """examples:
   estimator-bridge convert source --check train.py
   estimator-bridge convert source --format json train.py > report.json
   estimator-bridge convert source --check --format sarif package/ > report.sarif
+  estimator-bridge convert source --format html package/ > report.html
 
 The script is read, never run, but by --prove; compare OLD NEW proves the result. The new one imports neither tf.estimator nor estimator_bridge. What no fixer knows stays as it is,
 below a comment that begins with "# estimator-bridge:" and says why and what to do.
@@ -76,9 +77,9 @@ def add_parser(kinds: Any) -> None:
     parser.add_argument("--py2", action="store_true", help="take scripts that only Python 2 parses; they are rewritten first")
     explanation = (
         "text: the new script and a report; json: one object with both; sarif: SARIF 2.1.0 for code scanning; "
-        "github: annotations of GitHub Actions (default: %(default)s)"
+        "github: annotations of GitHub Actions; html: a page with the outcome of each line (default: %(default)s)"
     )
-    add_format(parser, explanation, "sarif", "github")
+    add_format(parser, explanation, "sarif", "github", "html")
     script = parser.add_argument("script", type=Path, metavar="SCRIPT", help="a Python file, a notebook, or a folder of them")
     script.complete = FILE
     parser.add_argument("args", metavar="ARGS", nargs="*", help="behind --, arguments with which --prove runs both scripts")
@@ -249,6 +250,11 @@ def _print(arguments: argparse.Namespace, sources: Mapping[Path, Source], conver
         data = [_data(path, one) for path, one in conversions.items()]
         values: Any = data[0] if len(data) == 1 else {"scripts": data}
         sys.stdout.write(json.dumps(values, indent=1) + "\n")
+        return
+    if arguments.format == "html":
+        from estimator_bridge.compat.source.reports.conversion import render_conversions
+
+        sys.stdout.write(render_conversions((sources[path], one) for path, one in conversions.items()) + "\n")
         return
     reports = [_findings(sources[path], one) for path, one in conversions.items()]
     if arguments.format == "github":

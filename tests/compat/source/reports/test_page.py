@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html.parser
 import re
 
 from estimator_bridge.compat.source.checking import FileReport
 from estimator_bridge.compat.source.reports.page import Blocker, Stage, count_by_folder, find_blockers, render_page, stage_of
 from tests.compat.source.reading import judge
+from tests.compat.source.reports.pages import read
 from tests.notebooks import notebook
 
 GONE = b"import tensorflow as tf\ntf.gone\n"
@@ -39,34 +39,11 @@ def test_blockers_are_ordered_by_the_files_that_they_alone_stop() -> None:
     assert found == [Blocker("tf.gone", "TensorFlow", "", 3, 2, 1), Blocker("tf.also_gone", "TensorFlow", "", 2, 2, 1)]
 
 
-class _Page(html.parser.HTMLParser):
-    """Collects the elements that a page opens and does not close, its links, and its text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.links: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in {"src", "href"}]
-        if tag not in {"meta", "br"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_the_page_is_well_formed_offline_and_escaped() -> None:
     page = render_page(reports(), "2.21.0")
-    read = _Page()
-    read.feed(page)
-    assert (read.open, read.links) == ([], [])
     assert "<script" not in page
-    assert "<b>.ipynb" in read.text
-    text = re.sub(r"\s+", " ", read.text)
+    shown = read(page).text
+    assert "<b>.ipynb" in shown
+    text = re.sub(r"\s+", " ", shown)
     assert "1 of 5 files need no human" in text
     assert "line 2 of cell 2: human: tf.also_gone: " in text
