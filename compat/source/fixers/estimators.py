@@ -85,7 +85,7 @@ CANNED = {
     for network, parameters in _NETWORKS.items() for head in _HEADS
 }  # fmt: skip
 """Canned Estimators with their parameters, in their order. LinearRegressor and its like take no label_vocabulary."""
-_WITHOUT_FIXER = {"weight_column", "input_layer_partitioner", "partitioner", "warm_start_from", "batch_norm"}
+WITHOUT_FIXER = {"weight_column", "input_layer_partitioner", "partitioner", "warm_start_from", "batch_norm"}
 """Parameters of canned Estimators that the printed classes do not have."""
 _DEFAULTS = {
     "DNN": {"optimizer": ("Adagrad", "0.05")},
@@ -485,7 +485,7 @@ class EstimatorCalls:
     def _canned(self, name: str, old: cst.Call, call: cst.Call) -> str:
         name = name.rpartition(".")[2]
         parameters = CANNED[f"tensorflow.estimator.{name}"]
-        given = self._given(call, parameters, set(parameters) - _WITHOUT_FIXER, f"tf.estimator.{name}")
+        given = self._given(call, parameters, set(parameters) - WITHOUT_FIXER, f"tf.estimator.{name}")
         if "loss_reduction" in given:
             given["loss_reduction"] = self._reduction(call, given["loss_reduction"])
         defaults = _DEFAULTS[re.sub("Classifier$|Regressor$", "", name)]

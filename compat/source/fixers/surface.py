@@ -19,7 +19,7 @@ _CSV = ("column_names", "column_defaults", "label_name", "select_columns", "fiel
         "shuffle", "shuffle_buffer_size", "shuffle_seed", "prefetch_buffer_size", "num_parallel_reads", "sloppy", "num_rows_for_inference")  # fmt: skip
 _MAP_AND_BATCH = ("num_parallel_batches", "drop_remainder", "num_parallel_calls")
 _INTERLEAVE = ("block_length", "sloppy", "buffer_output_elements", "prefetch_input_elements")
-_SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "abs": ("abs", 1, ("x", "name")),
     "argmax": ("argmax", 2, ("input", "axis", "output_type", "name")),
     "argmin": ("argmin", 2, ("input", "axis", "output_type", "name")),
@@ -102,7 +102,7 @@ def is_respelled(name: str, call: cst.Call | None) -> bool:
         name: Name of the function, e.g. ``tensorflow.abs``.
         call: The call; None if the function is not called.
     """
-    row = _SAME_CALLS.get(name.removeprefix("tensorflow."))
+    row = SAME_CALLS.get(name.removeprefix("tensorflow."))
     if row is None or call is None:
         return False
     positional = [argument for argument in call.args if argument.keyword is None]
@@ -125,7 +125,7 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
     if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
         return None
     if is_respelled(name, call):
-        return _SAME_CALLS[name.removeprefix("tensorflow.")][0]
+        return SAME_CALLS[name.removeprefix("tensorflow.")][0]
     text, module = _spelling(name), script.module_behind(node)
     return None if module and text is not None and text.startswith(f"{_spelling(module)}.") else text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import runpy
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,11 @@ from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
 from estimator_bridge.compat.source.fixers.script import Script
 from estimator_bridge.compat.source.fixers.surface import kept_names
+from tests.running import ROOT
 
 v1 = tf.compat.v1
 STEPS = 12
-ROWS = np.array([[0, 2], [2, 3], [0, 0]])  # row 1 of the table is never looked up
+LOOKED_UP = np.array([[0, 2], [2, 3], [0, 0]])  # row 1 of the table is never looked up
 
 CALLS = [
     "tf.train.GradientDescentOptimizer(0.3)",
@@ -66,7 +68,7 @@ def starts() -> list[Any]:
 
 def loss_of(dense: Any, table: Any) -> Any:
     """Returns a loss with a dense and a sparse gradient."""
-    return tf.reduce_sum(tf.square(dense - 1.0)) + tf.reduce_sum(tf.square(tf.gather(table, ROWS)))
+    return tf.reduce_sum(tf.square(dense - 1.0)) + tf.reduce_sum(tf.square(tf.gather(table, LOOKED_UP)))
 
 
 @functools.cache
@@ -190,7 +192,7 @@ def batches(columns: bool) -> list[tuple[Any, Any, Any]]:
 def test_a_metric_adds_up_as_in_tensorflow_1(name: str, weighted: bool) -> None:
     """Also where the last batch is smaller, and where labels lack the dimension of size 1 that predictions have."""
     columns = name in ("mean_squared_error", "mean_absolute_error") and not weighted
-    arguments = "predictions" if name == "mean" else "labels, predictions"
+    arguments = "predictions" if name == "mean" else "labels, predictions" + ", num_classes=2" * (name == "mean_iou")
     text = f"tf.metrics.{name}({arguments}{', weights=weights' * weighted})"
     script, node = call(text)
     row = metrics.metric(script, "it", node)
@@ -240,6 +242,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return value
+
+
+def test_the_pages_are_written_from_the_tables() -> None:
+    generate = runpy.run_path(str(ROOT / "docs" / "reference" / "generate_conversions.py"))
+    written = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference" / "conversions").iterdir()}
+    assert written == generate["pages"](), "run python docs/reference/generate_conversions.py"
 
 
 def test_a_kept_name_means_the_same_object_in_both_versions() -> None:
