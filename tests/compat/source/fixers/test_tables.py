@@ -25,7 +25,7 @@ from tests.running import ROOT
 
 v1 = tf.compat.v1
 STEPS = 12
-LOOKED_UP = np.array([[0, 2], [2, 3], [0, 0]])  # row 1 of the table is never looked up
+ROWS = np.array([[0, 2], [2, 3], [0, 0]])  # row 1 of the table is never looked up
 
 CALLS = [
     "tf.train.GradientDescentOptimizer(0.3)",
@@ -68,7 +68,7 @@ def starts() -> list[Any]:
 
 def loss_of(dense: Any, table: Any) -> Any:
     """Returns a loss with a dense and a sparse gradient."""
-    return tf.reduce_sum(tf.square(dense - 1.0)) + tf.reduce_sum(tf.square(tf.gather(table, LOOKED_UP)))
+    return tf.reduce_sum(tf.square(dense - 1.0)) + tf.reduce_sum(tf.square(tf.gather(table, ROWS)))
 
 
 @functools.cache
