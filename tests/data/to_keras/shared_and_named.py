@@ -37,7 +37,8 @@ def model_fn(features, labels, mode, params):
     for place, width in enumerate(params["layers"]):
         size = width - 1
         net = tf.layers.dense(net, size, name="fc%d" % place)
-        net = normed(net, training, "norm_{}".format(place))
+        if params["wide"]:
+            net = normed(net, training, "norm_{}".format(place))
     for place in range(2):
         with tf.variable_scope("block_%d" % place):
             net = tf.layers.dense(net, 6)

@@ -96,13 +96,15 @@ class Lifting:
         """
         if node in self._before:
             test, before = self._before.pop(node)
+            self._forget(test)
             self._after[test], self._counts = self._counts, before
             if test in self._branches:
                 self._branches[test] = True
-        if isinstance(node, (*_PERHAPS, cst.For)):
-            self._inside += isinstance(node, _PERHAPS)
+        if isinstance(node, _PERHAPS):
+            self._inside += not isinstance(node, cst.If)
             self._forget(node)
         if isinstance(node, cst.For):
+            self._forget(node)
             self._turns.append(reads_and_writes(node.target)[0])
         if isinstance(node, cst.If):
             if not of_mode:
@@ -119,10 +121,11 @@ class Lifting:
         if isinstance(node, cst.If):
             self._branches.pop(node, None)
             self._counts |= self._after.pop(node, Counter())
-        if isinstance(node, (*_PERHAPS, cst.For)):
-            self._inside -= isinstance(node, _PERHAPS)
+        if isinstance(node, _PERHAPS):
+            self._inside -= not isinstance(node, cst.If)
             self._forget(node)
         if isinstance(node, cst.For):
+            self._forget(node)
             self._turns.pop()
         if isinstance(node, cst.SimpleStatementLine):
             self._assign(node)
