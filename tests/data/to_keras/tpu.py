@@ -6,7 +6,15 @@ import tensorflow as tf
 
 def model_fn_builder(units, use_tpu):
     def model_fn(features, labels, mode, params):
-        logits = tf.layers.dense(features["x"], units, kernel_regularizer=tf.contrib.layers.l2_regularizer(0.01))
+        def network(net):
+            def widened(net, factor):
+                return tf.layers.dense(net, factor * units, tf.nn.relu)
+
+            net = widened(net, 4)
+            net = widened(net, 2)
+            return tf.layers.dense(net, units, kernel_regularizer=tf.contrib.layers.l2_regularizer(0.01))
+
+        logits = network(features["x"])
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         loss = tf.add_n([loss] + tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES))
         output_spec = None

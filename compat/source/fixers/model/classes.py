@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -111,8 +112,8 @@ class _Writer:
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
-        taken = (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs)
-        network = _without_taken(self._changed(parts.network, self._lifting), taken)
+        changed = self._changed(parts.network, self._lifting)
+        network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
         words = {
@@ -384,6 +385,12 @@ class _Blocks(cst.CSTTransformer):
             return updated_node
         statements = self._blocks[word]
         return cst.FlattenSentinel(statements) if statements else cst.RemoveFromParent()
+
+    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
+        first, *others = updated_node.body
+        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        lines = itertools.dropwhile(lambda line: line.comment is None, first.leading_lines)
+        return updated_node.with_changes(body=[first.with_changes(leading_lines=[*lines]), *others])
 
 
 def _line(text: str) -> cst.SimpleStatementLine:

@@ -107,7 +107,10 @@ class _Putting:
         if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
             return None
         returned = last.body[0]
-        jumps = list(nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal))
+        inner_returns = {each for one in nodes(function.body, cst.FunctionDef) for each in nodes(one, cst.Return)}
+        jumps = [
+            one for one in nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal) if one not in inner_returns
+        ]
         if not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]:
             return None
         inner = [one for one in body[:-1] if not is_text(one)]
