@@ -16,6 +16,7 @@ from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
 ESTIMATORS = ("tensorflow.estimator.Estimator", f"{TPU}TPUEstimator")
+_PARAMETERS = ("model_fn", "model_dir", "config", "params")
 _RUN_CONFIGS = ("tensorflow.estimator.RunConfig", f"{TPU}RunConfig")
 _OF_KERAS = "tensorflow.keras.estimator.model_to_estimator"
 _INPUTS = "tensorflow.estimator.inputs."
@@ -418,9 +419,9 @@ class EstimatorCalls:
 
     def _model(self, name: str, old: cst.Call, call: cst.Call) -> str:
         for_tpu = _FOR_TPU.get(name, ())
-        parameters = ("model_fn", "model_dir", "config", "params", *(for_tpu or ("warm_start_from",)))
-        given = self._given(call, parameters, {*parameters[:4], *for_tpu, *_BATCH_SIZES}, "tf.estimator.Estimator")
-        self._leave_out(old, given, {*parameters[:4], *_BATCH_SIZES})
+        parameters = (*_PARAMETERS, *(for_tpu or ("warm_start_from",)))
+        given = self._given(call, parameters, {*_PARAMETERS, *for_tpu, *_BATCH_SIZES}, "tf.estimator.Estimator")
+        self._leave_out(old, given, {*_PARAMETERS, *_BATCH_SIZES})
         text = f"{self._class_of(old, given)}({_written(given, {'params', 'model_dir', 'config'})})"
         sizes = [f"{mode}={code(given[parameter])}" for parameter, mode in _BATCH_SIZES.items() if parameter in given]
         if not sizes:
@@ -430,7 +431,7 @@ class EstimatorCalls:
 
     def _class_of(self, old: cst.Call, given: Arguments) -> str:
         """Returns the class of the model function that a call gives to an Estimator."""
-        function = (arguments(old, ("model_fn", *FIELDS)) or {}).get("model_fn")
+        function = (arguments(old, (*_PARAMETERS, "")) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
         if isinstance(function, cst.Call) and simple_name(function.func) in self._factories:
             return code(given["model_fn"])

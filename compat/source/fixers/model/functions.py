@@ -535,6 +535,8 @@ def _behind(value: cst.BaseExpression, statements: Sequence[Statement]) -> tuple
             given = assigned_value(statements[place])
             if simple_name(value) not in read and given is not None:
                 value = given
+                changed = [one for one in statements[place + 1 :] if simple_name(given) in reads_and_writes(one)[1]]
+                later = [one for one in statements[place + 1 :] if one in later or one in changed]  # of the same dict
             else:
                 later.insert(0, statements[place])
     return value, later
