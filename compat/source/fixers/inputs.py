@@ -97,15 +97,14 @@ def takes_settings(script: Script, function: cst.BaseExpression, assigned: Seque
     name = code(function.func if isinstance(function, cst.Call) else function).rpartition(".")[2]
     if name == "partial" and isinstance(function, cst.Call) and function.args:
         return takes_settings(script, function.args[0].value, assigned)
-    found = [
-        one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one.name.value == name
-    ]
+    functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+    found: list[cst.CSTNode] = [one for one in functions if one.name.value == name]
     if isinstance(function, cst.Call):
-        found = [one for outer in found for one in nodes(outer.body, cst.FunctionDef, cst.Lambda)]
+        found = [inner for one in found for inner in nodes(one, cst.FunctionDef, cst.Lambda) if inner is not one]
     elsewhere = script.name(function.func if isinstance(function, cst.Call) else function)
     values = [value for key, value in assigned if key == code(function) and code(value) != key]
     return (
-        any(_has_setting(one.params) for one in found)
+        any(_has_setting(one.params) for one in found if isinstance(one, cst.FunctionDef | cst.Lambda))
         or (elsewhere != "" and not elsewhere.startswith("tensorflow."))
         or (not isinstance(function, cst.Call) and any(takes_settings(script, one, ()) for one in values))
     )

@@ -350,9 +350,8 @@ def assigned_value(statement: Statement) -> cst.BaseExpression | None:
 
 def assigned_target(statement: Statement) -> cst.BaseExpression | None:
     """Returns the only target of a plain assignment."""
-    value = assigned_value(statement)
-    targets = statement.body[0].targets if value is not None else ()
-    return targets[0].target if len(targets) == 1 else None
+    only = statement.body[0] if assigned_value(statement) and isinstance(statement, cst.SimpleStatementLine) else None
+    return only.targets[0].target if isinstance(only, cst.Assign) and len(only.targets) == 1 else None
 
 
 def is_text(statement: Statement) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
 
-_Block = TypeVar("_Block", bound=cst.If | cst.For | cst.With | cst.Else)
+_Block = cst.If | cst.For | cst.With | cst.Else
 _MOST = 100
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
 
@@ -66,7 +65,7 @@ class _Putting:
                     return None
             elif isinstance(statement, cst.If | cst.For | cst.With):
                 changed = self._of_block(statement, others, names)
-                inside = [changed] if changed is not None else None
+                inside = [changed] if isinstance(changed, cst.BaseCompoundStatement) else None
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
