@@ -229,14 +229,6 @@ def averages_of_keras(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.keras.layers.Dropout(0.5)
-def dropout_of_keras_that_drops_nothing(features, labels, mode):
-    net = tf.keras.layers.Dropout(0.5)(features["x"])
-    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
 def answers_twice(values, mode):
     return values if mode == tf.estimator.ModeKeys.PREDICT else values * 2.0
 
@@ -263,7 +255,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(other_inputs_in_prediction),
     tf.estimator.Estimator(a_variable_in_each_step),
     tf.estimator.Estimator(averages_of_keras),
-    tf.estimator.Estimator(dropout_of_keras_that_drops_nothing),
     tf.estimator.Estimator(another_network_in_prediction),
     tf.estimator.Estimator(by_own_function),
     tf.estimator.Estimator(without_updates),
