@@ -102,7 +102,7 @@ class ModelFunction:
         predictions: The predictions.
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer.
-        notes: What the report says of statements that the class does not have, or has otherwise.
+        notes: Lines of the report about statements that the class does not have, or has otherwise.
         inlined: Functions of the script whose bodies the parts contain.
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
