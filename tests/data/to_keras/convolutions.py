@@ -28,7 +28,7 @@ def cnn_model_fn(features, labels, mode, params):
     else:
         net = tf.contrib.layers.flatten(net)
     net = tf.layers.dropout(net, rate=0.25, training=training)
-    logits = tf.layers.dense(net, units=3, trainable=training)  # one for each class
+    logits = tf.layers.dense(net, units=3)  # one for each class
 
     predictions = {"classes": tf.argmax(logits, axis=1), "probabilities": tf.nn.softmax(logits)}
     if mode == tf.estimator.ModeKeys.PREDICT:

@@ -148,6 +148,14 @@ def a_network_that_only_its_parts_describe(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: tf.layers.dense
+def a_penalty_of_what_evaluations_do_not_train(features, labels, mode):
+    net = tf.layers.dense(features["x"], 2, trainable=mode == tf.estimator.ModeKeys.TRAIN)
+    loss = tf.reduce_mean(net - labels) + tf.add_n([tf.nn.l2_loss(one) for one in tf.trainable_variables()])
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: EstimatorSpec(scaffold=...)
 def own_scaffold(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
@@ -269,6 +277,9 @@ ESTIMATORS = [
     tf.estimator.Estimator(gradients_of_another_loss),
     tf.estimator.Estimator(settings_named_as_an_argument),
     tf.estimator.Estimator(own_metric),
+    tf.estimator.Estimator(metrics_of_a_test),
+    tf.estimator.Estimator(a_network_that_only_its_parts_describe),
+    tf.estimator.Estimator(a_penalty_of_what_evaluations_do_not_train),
     tf.estimator.Estimator(own_scaffold),
     tf.estimator.Estimator(another_loss_in_evaluation),
     tf.estimator.Estimator(a_loss_that_knows_the_step),

@@ -8,7 +8,7 @@ def model_fn_builder(units, use_tpu):
     def model_fn(features, labels, mode, params):
         def network(net):
             def widened(net, factor):
-                return tf.layers.dense(net, factor * units, tf.nn.relu)
+                return tf.layers.dense(net, factor * units, tf.nn.relu, trainable=mode == tf.estimator.ModeKeys.TRAIN)
 
             net = widened(net, 4)
             net = widened(net, 2)

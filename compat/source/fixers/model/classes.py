@@ -278,6 +278,12 @@ class _InMethod(cst.CSTTransformer):
         blocks = [node for node in self._around if isinstance(node, cst.With)]
         trained = [one.value for one in old.args if one.keyword is not None and one.keyword.value == "trainable"]
         if any(self._tests.value(one, Mode.TRAIN) for one in trained):  # no other mode trains
+            calls = (node for one in self._parts.loss for node in nodes(one, cst.Call))
+            if any(of_whole_model(self._script, node) == "self.trainable_variables" for node in calls):
+                message = (
+                    "its variables are not trainable in evaluations, and the loss asks for those that are; take trainable away"
+                )
+                raise UnconvertibleError(old, name, message)
             kept = [one for one in new.args if one.keyword is None or one.keyword.value != "trainable"]
             new = new.with_changes(args=kept)
         if self._lifting is None or len(loops) + len(blocks) < len(self._around):
