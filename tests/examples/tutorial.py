@@ -45,7 +45,8 @@ def printed(command: str, folder: Path) -> str:
     assert program == "python"
     done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout.replace(f"{folder}{os.sep}", "")
+    bar = re.compile(r"^ *\d+/\d+ \[.*\n", re.MULTILINE)  # of fit; it has as many lines as there is time
+    return bar.sub("", done.stdout.replace("\b", "").replace("\r", "\n")).replace(f"{folder}{os.sep}", "").lstrip("\n")
 
 
 def refreshed(page: str, folder: Path) -> str:
@@ -54,9 +55,9 @@ def refreshed(page: str, folder: Path) -> str:
     return _BLOCK.sub(lambda found: f"```console\n$ {found['command']}\n{printed(found['command'], folder)}```", page)
 
 
-def without_numbers(text: str) -> list[list[str]]:
-    """Returns the words of each line, with the same sign for every number."""
-    return [re.sub(r"\d[\d.,:e+-]*", "0", line).split() for line in text.splitlines()]
+def lines_without_numbers(text: str) -> list[str]:
+    """Returns the lines that are the same in each run; lines of a table get the same length."""
+    return [re.sub(r"([─━])+", r"\1", line) for line in text.splitlines() if not re.search(r"\d", line)]
 
 
 if __name__ == "__main__":
