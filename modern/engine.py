@@ -115,7 +115,7 @@ class ModernEngine(Engine):
             raise NotSupportedError(
                 f"A mesh and {name} cannot be combined yet.",
                 expected="a RunConfig without train_distribute, in one process",
-                received=f"model={self.placement.devices}, {name}",
+                received=f"{self.placement}, {name}",
                 fix="Leave out train_distribute and the cluster, or the mesh.",
             )
 
@@ -127,7 +127,7 @@ class ModernEngine(Engine):
         for flag, is_given in others.items():
             if is_given:
                 raise NotSupportedError(
-                    f"{flag} and a mesh with model={self.placement.devices} cannot be combined.",
+                    f"{flag} and a mesh with {self.placement} cannot be combined.",
                     expected="a mesh alone, or with --micro",
                     fix=f"Leave out {flag} or the mesh.",
                 )
@@ -150,10 +150,13 @@ class ModernEngine(Engine):
     def _transplants(self) -> Callable[..., Transplant]:
         """Returns the function that makes the training step of a graph."""
         own: dict[str, Any] = {"place": self._place} if self._place else {}
+        stages = self._place.mesh.names if self._place and self.placement.is_pipeline else ()
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,
-            "--micro": functools.partial(AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, **own),
+            "--micro": functools.partial(
+                AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, stages=stages, **own
+            ),
         }
         return kinds[self._flags[0]] if self._flags else functools.partial(Transplant, **own)
 

@@ -42,8 +42,7 @@ class EstimatingPlacer(Placer):
 
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
         """Raises EndOfPlanning."""
-        assignment, devices = self.placed(model, step)
-        raise EndOfPlanning(estimate(model, step, self.mesh, assignment, devices, self.micro))
+        raise EndOfPlanning(estimate(model, step, self.mesh, self.placed(model, step), self.micro))
 
 
 class PlanningEngine(ModernEngine):

@@ -8,13 +8,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, refused
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
+from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.division import Division
 from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
+from estimator_bridge.modern.parallel.pipeline import Piece, PipelinedLoop, pieces
 from estimator_bridge.modern.parallel.reductions import Reduction, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.regularization import Regularization
 from estimator_bridge.modern.parallel.row_checks import check_of
@@ -36,6 +38,7 @@ class AccumulatingTransplant(Transplant):
         number: Number of micro-batches of each replica's batch.
         statistics: True to let batch norm and the like see one micro-batch at a time.
         place: Function that chooses devices, see ``Transplant``.
+        stages: Devices of the stages of a pipeline, whose micro-batches overlap; empty for one micro-batch after the other.
 
     Raises:
         NotSupportedError: The sum over the micro-batches would not be the result of the whole batch.
@@ -51,8 +54,11 @@ class AccumulatingTransplant(Transplant):
         number: int,
         statistics: bool = False,
         place: Callable[[ModelGraph, Plan], Mapping[str, str]] | None = None,
+        stages: Sequence[str] = (),
     ) -> None:
         self._number = number
+        self._pipeline = stages
+        self._shared = streams or (RandomStreams() if stages else None)
         self._regularization: Regularization | None = None
         self._statistics = statistics
         super().__init__(model, report, split, streams, place=place)
@@ -78,7 +84,7 @@ class AccumulatingTransplant(Transplant):
     def _import(self) -> None:
         reduced = self._division.reduced
         joined = frozenset(name for name, way in reduced.items() if way in (Reduction.JOIN, Reduction.INDICES))
-        store = self._store_of_all()
+        store, apart = self._store_of_all(self._shared), self._store_of_all(None)  # checks draw from streams of their own
 
         def function(fragment: Fragment) -> Any:
             return store.function(dataclasses.replace(fragment, of_any_length=joined))
@@ -88,10 +94,11 @@ class AccumulatingTransplant(Transplant):
         later = set[str]()  # what loops read
         for part in reversed(self._division.parts):
             run: Any = store.function(part.each.fragment)
-            loop = Loop(part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums)
+            own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
+            loop = PipelinedLoop(*own, number=self._number, pieces=self._pieces(part.each, store)) if self._pipeline else Loop(*own)
             if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
                 ops = part.each.operations & self._division.core
-                loop.check = check_of(ops, part.each.fragment.outputs, reduced, store.function, leaves)
+                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),
@@ -101,6 +108,12 @@ class AccumulatingTransplant(Transplant):
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
         self._once: Any = self._regularization.function(store.function) if self._regularization else dict
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
+
+    def _pieces(self, each: Stage, store: VariableStore) -> list[Piece]:
+        losses = losses_of(self.model, self._division.derivations)
+        forward = upstream([loss.op for loss in losses], is_source)
+        own = self._devices, self._pipeline, self.model.references
+        return pieces(each, self._division.core, forward, *own, store.function)
 
     @property
     def _sums(self) -> bool:

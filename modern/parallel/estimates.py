@@ -1,4 +1,4 @@
-"""Costs of a plan by static shapes: bytes of variables and slots on each device, and bytes of tensors between devices."""
+"""Costs of a plan by static shapes: bytes of variables, slots and activations on each device, and of tensors between devices."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, size_of
+from estimator_bridge.modern.parallel.cutting import Cut
 from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.reductions import losses_of, trained
+from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
 _ELSEWHERE = "TensorFlow"
 
@@ -61,6 +64,23 @@ class Crossing:
 
 
 @dataclasses.dataclass(frozen=True)
+class StageEstimate:
+    """A stage of a pipeline.
+
+    Attributes:
+        device: Device.
+        begins: Name of its first operation.
+        share: Share in the computation of the forward operations, from 0 to 1.
+        micro_batches: Number of micro-batches whose activations it holds at most.
+    """
+
+    device: str
+    begins: str
+    share: float
+    micro_batches: int
+
+
+@dataclasses.dataclass(frozen=True)
 class PlanEstimate:
     """A plan in numbers.
 
@@ -69,12 +89,21 @@ class PlanEstimate:
         micro: Number of micro-batches of a step.
         variables: Variables.
         crossings: Tensors between devices; with micro-batches, those of each.
+        activations: Forward tensors that gradients read, as crossings from a device to itself; with micro-batches, those of each.
+        stages: Stages of a pipeline, if it is one.
     """
 
     devices: Sequence[str]
     micro: int
     variables: Sequence[PlacedVariable]
     crossings: Sequence[Crossing]
+    activations: Sequence[Crossing]
+    stages: Sequence[StageEstimate] = ()
+
+    @property
+    def bubble(self) -> float:
+        """Part of a step in which each device of a pipeline waits if all stages take equally long, from 0 to 1."""
+        return (len(self.stages) - 1) / (self.micro + len(self.stages) - 1) if self.stages else 0.0
 
     def held(self) -> dict[str, tuple[int, int]]:
         """Returns the bytes of variables and of slots on each device."""
@@ -93,11 +122,14 @@ class PlanEstimate:
             "micro": self.micro,
             "variables": rows,
             "crossings": list(map(dataclasses.asdict, self.crossings)),
+            "activations": list(map(dataclasses.asdict, self.activations)),
+            "stages": list(map(dataclasses.asdict, self.stages)),
+            "bubble": self.bubble,
         }
 
 
 def estimate(
-    model: ModelGraph, step: Plan, mesh: Mesh, assignment: Assignment, devices: Mapping[str, str], micro: int
+    model: ModelGraph, step: Plan, mesh: Mesh, placed: tuple[Assignment, Mapping[str, str], Cut | None], micro: int
 ) -> PlanEstimate:
     """Estimates a plan by the shapes of the graph; nothing is computed.
 
@@ -105,16 +137,31 @@ def estimate(
         model: Training graph.
         step: Training step of the graph.
         mesh: Devices; TensorFlow puts what has no device on the first.
-        assignment: Devices of the variables.
-        devices: Name of an operation -> device.
+        placed: Devices of the variables, device of each operation by its name, and the stages of a pipeline.
         micro: Number of micro-batches of a step.
     """
+    assignment, devices, cut = placed
     default = mesh.names[0]
     rows = [_placed(unit.first, unit.members, assignment) for unit in assignment.units]
     others = [variable for variable in model.variables() if variable.op.name not in assignment.devices]
     rows += [PlacedVariable(one.op.name, default, _ELSEWHERE, str(_shape(one)), size_of(one), 0) for one in others]
     names = tuple(dict.fromkeys([*mesh.names, *(row.device for row in rows)]))
-    return PlanEstimate(names, micro, rows, _crossings(step, devices, default))
+    losses = losses_of(model, trained(model, step.operations - {update.op for update in step.updates}))
+    forward = upstream([loss.op for loss in losses], is_source)
+    crossing, activations = list[tuple[Tensor, str, str]](), list[tuple[Tensor, str, str]]()
+    for tensor, reader in _reads(step):
+        pair = devices.get(tensor.op.name, default), devices.get(reader.name, default)
+        if pair[0] != pair[1]:
+            crossing.append((tensor, *pair))
+        is_read_back = tensor.op in forward and reader not in forward and reader.type not in OF_SHAPE_ALONE
+        if is_read_back and variable_of(tensor) is None:
+            activations.append((tensor, pair[0], pair[0]))
+    return PlanEstimate(names, micro, rows, _added_up(crossing), _added_up(activations), _stages(cut, mesh, micro))
+
+
+def _stages(cut: Cut | None, mesh: Mesh, micro: int) -> list[StageEstimate]:
+    rows = zip(mesh.names, cut.begins, cut.shares, strict=True) if cut else ()
+    return [StageEstimate(*row, min(micro, len(mesh.names) - stage)) for stage, row in enumerate(rows)]
 
 
 def _placed(first: Any, members: Iterable[Any], assignment: Assignment) -> PlacedVariable:
@@ -128,12 +175,12 @@ def _shape(variable: Any) -> Any:
     return tf.TensorShape(variable.op.get_attr("shape"))
 
 
-def _crossings(step: Plan, devices: Mapping[str, str], default: str) -> list[Crossing]:
+def _added_up(tensors: Iterable[tuple[Tensor, str, str]]) -> list[Crossing]:
     sent: dict[tuple[str, str], set[str]] = {}
     sizes: dict[tuple[str, str], Counter[str]] = {}
-    for tensor, reader in _reads(step):
-        pair = devices.get(tensor.op.name, default), devices.get(reader.name, default)
-        if pair[0] != pair[1] and tensor.name not in sent.setdefault(pair, set()):
+    for tensor, *ends in tensors:
+        pair = ends[0], ends[1]
+        if tensor.name not in sent.setdefault(pair, set()):
             sent[pair].add(tensor.name)
             kind, size = _size(tensor)
             sizes.setdefault(pair, Counter())[kind] += size

@@ -63,10 +63,10 @@ def prepare_mesh(devices: int) -> Mesh:
     if gpus % devices:
         smaller = next(number for number in range(min(devices, gpus), 0, -1) if not gpus % number)
         raise BridgeError(
-            f"A mesh with model={devices} does not divide the GPUs of this machine.",
-            expected=f"model = a divisor of {gpus}",
-            received=f"model={devices}, {gpus} GPUs",
-            fix=f"Set model={smaller}, or hide GPUs by CUDA_VISIBLE_DEVICES; with -1 the mesh is made of virtual CPUs.",
+            f"A mesh of {devices} devices does not divide the GPUs of this machine.",
+            expected=f"a divisor of {gpus}",
+            received=f"{devices} devices, {gpus} GPUs",
+            fix=f"Take {smaller}, or hide GPUs by CUDA_VISIBLE_DEVICES; with -1 the mesh is made of virtual CPUs.",
         )
     return Mesh(tuple(f"/device:GPU:{number}" for number in range(devices)))
 
@@ -80,6 +80,6 @@ def _check_alone(devices: int) -> None:
         raise NotSupportedError(
             "A mesh cannot be used in a cluster yet, and TF_CONFIG makes this process a task of one.",
             expected="one process, or a cluster without a mesh",
-            received=f"model={devices}",
+            received=f"{devices} devices",
             fix="Leave out the mesh, or train in one process.",
         )

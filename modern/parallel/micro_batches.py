@@ -139,40 +139,57 @@ class Loop:
             The combined tensors by their names, and what later loops read.
         """
         outputs = self._fragment.outputs
-
-        def body(index: Tensor, states: Sequence[Any], kept: Sequence[Any]) -> tuple[Tensor, list[Any], list[Any]]:
-            values = self._call(self._inputs(micro.part(index), index, known))
-            share = None if micro.are_equal or self._sums else micro.share(index)
-            triples = zip(self._ways, states, values, strict=True)
-            added = [_added(way, state, value, index, share) for way, state, value in triples]
-            held = [
-                array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)
-            ]
-            return index + 1, added, held
-
-        count = tf.cast(micro.count, tf.int32)
-        states = [_start(way, tensor.dtype, count) for way, tensor in zip(self._ways, outputs, strict=True)]
-        kept = [_array(outputs[number].dtype, count) for number in self._kept]
-        start = [tf.constant(0, tf.int64), states, kept]
-        _, states, kept = looped(lambda index, *_: index < micro.count, body, start)
+        values, kept = self._repeated(micro, known)
         arrays = {_key(outputs[number]): array for number, array in zip(self._kept, kept, strict=True)}
-        values = self._finished(states, None if self._sums else micro.count)
-        by_name = dict(zip((tensor.name for tensor in outputs), values, strict=True))
+        by_name = dict(zip((tensor.name for tensor in outputs), self._finished(values), strict=True))
         for name in by_name.keys() & once.keys():
             by_name[name] -= tf.cast(micro.count - 1, by_name[name].dtype) * once[name]
         return arrays | by_name
 
-    def _inputs(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> list[Tensor]:
+    def _repeated(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
+        """Runs all micro-batches; returns the combined outputs, and the values of each micro-batch that later loops read."""
+
+        def body(index: Tensor, *totals: Any) -> tuple[Any, ...]:
+            own = self._own(micro.part(index), index, known)
+            return index + 1, *self._added(micro, index, self._call([own[one.name] for one in self._fragment.inputs]), totals)
+
+        _, *totals = looped(lambda index, *_: index < micro.count, body, [tf.constant(0, tf.int64), *self._totals(micro)])
+        return self._ended(micro, totals)
+
+    def _totals(self, micro: MicroBatches) -> tuple[list[Any], list[Any]]:
+        """Returns what is combined and what is kept, before the first micro-batch."""
+        count = tf.cast(micro.count, tf.int32)
+        outputs = self._fragment.outputs
+        states = [_start(way, tensor.dtype, count) for way, tensor in zip(self._ways, outputs, strict=True)]
+        return states, [_array(outputs[number].dtype, count) for number in self._kept]
+
+    def _added(self, micro: MicroBatches, index: Tensor, values: Sequence[Tensor], totals: Any) -> tuple[list[Any], list[Any]]:
+        """Returns what is combined and what is kept, with the values of one more micro-batch."""
+        states, kept = totals
+        share = None if micro.are_equal or self._sums else micro.share(index)
+        added = []
+        for way, state, value in zip(self._ways, states, values, strict=True):
+            with tf.device(value.device if way is Reduction.COMBINE else None):
+                added.append(_added(way, state, value, index, share))
+        held = [array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)]
+        return added, held
+
+    def _ended(self, micro: MicroBatches, totals: Any) -> tuple[list[Tensor], list[Any]]:
+        states, kept = totals
+        count = None if self._sums else micro.count
+        return [_ended(way, state, count) for way, state in zip(self._ways, states, strict=True)], kept
+
+    def _own(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> dict[str, Tensor]:
+        """Returns the inputs of one micro-batch by their names."""
         own = dict(zip(self._leaves, part, strict=True))
         for tensor in self._fragment.inputs:
             if tensor.name not in own:
                 array = known.get(_key(tensor))
                 own[tensor.name] = known[tensor.name] if array is None else array.read(tf.cast(index, tf.int32))
                 own[tensor.name].set_shape(tensor.shape)
-        return [own[tensor.name] for tensor in self._fragment.inputs]
+        return own
 
-    def _finished(self, states: Sequence[Any], count: Tensor | None) -> list[Tensor]:
-        values = [_ended(way, state, count) for way, state in zip(self._ways, states, strict=True)]
+    def _finished(self, values: list[Tensor]) -> list[Tensor]:
         by_name = {tensor.name: number for number, tensor in enumerate(self._fragment.outputs)}
         for indices, rows in self._unique.items():
             if indices in by_name:

@@ -1,6 +1,6 @@
 """Placement: devices of the variables and operations of a training step, for a model that one device does not hold.
 
-An operation runs where the variable lives that it reads, and one that uses a weight follows the weight. All others run on the latest
+In a pipeline the stages decide. Else an operation runs where the variable lives that it reads, and one that uses a weight follows the weight. All others run on the latest
 device of their inputs. The operations of a gradient follow the forward operation whose gradient they compute, which TensorFlow notes.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -16,6 +17,7 @@ from estimator_bridge.modern.graph.fragments import Operation, is_copied, is_sou
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, assign, script_device
+from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.plan import PlacementPlan
 
@@ -36,7 +38,7 @@ class Placer:
 
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
         """Returns the devices of a training step's variables and other operations, and logs the bytes of each device."""
-        assignment, devices = self.placed(model, step)
+        assignment, devices, _ = self.placed(model, step)
         if self.mesh.has_gpus:  # operations that no GPU runs, e.g. on integers, are placed, too
             tf.config.set_soft_device_placement(True)
         for device in dict.fromkeys([*self.mesh.names, *assignment.devices.values()]):
@@ -45,13 +47,20 @@ class Placer:
             logging.info("%s holds %d variables of %d bytes.", device, count, size)
         return devices
 
-    def placed(self, model: ModelGraph, step: Plan) -> tuple[Assignment, Mapping[str, str]]:
-        """Returns the devices of a training step's variables, and of its operations."""
-        assignment = assign(self.plan, self.mesh, model, step)
-        return assignment, placed_operations(self.plan, self.mesh, assignment, step)
+    def placed(self, model: ModelGraph, step: Plan) -> tuple[Assignment, Mapping[str, str], Cut | None]:
+        """Returns the devices of a training step's variables, those of its operations, and the stages of a pipeline."""
+        if not self.plan.is_pipeline:
+            assignment = assign(self.plan, self.mesh, model, step)
+            return assignment, placed_operations(self.plan, self.mesh, assignment, step), None
+        stages = cut(model, step, self.plan.devices, self.plan.at)
+        assignment = stages.assign(self.mesh, model, step)
+        pinned = {name: self.mesh.names[stage] for name, stage in stages.stages.items()}
+        return assignment, placed_operations(self.plan, self.mesh, assignment, step, pinned), stages
 
 
-def placed_operations(plan: PlacementPlan, mesh: Mesh, assignment: Assignment, step: Plan) -> dict[str, str]:
+def placed_operations(
+    plan: PlacementPlan, mesh: Mesh, assignment: Assignment, step: Plan, pinned: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Chooses devices for the operations of a training step.
 
     Args:
@@ -59,11 +68,12 @@ def placed_operations(plan: PlacementPlan, mesh: Mesh, assignment: Assignment, s
         mesh: Devices.
         assignment: Devices of the variables.
         step: Training step.
+        pinned: Name of an operation -> device, which decides unless the operation reads a variable.
 
     Returns:
         Name of an operation -> device, variables included. TensorFlow chooses for the operations that are not there.
     """
-    operations = _Operations(plan, mesh, assignment)
+    operations = _Operations(plan, mesh, assignment, pinned)
     inside = sorted(step.operations - {update.op for update in step.updates}, key=lambda op: op._id)
     for op in inside:
         operations.place(op)
@@ -75,8 +85,9 @@ def placed_operations(plan: PlacementPlan, mesh: Mesh, assignment: Assignment, s
 class _Operations:
     """Devices so far, when operations are placed in the order of their creation."""
 
-    def __init__(self, plan: PlacementPlan, mesh: Mesh, assignment: Assignment) -> None:
+    def __init__(self, plan: PlacementPlan, mesh: Mesh, assignment: Assignment, pinned: Mapping[str, str]) -> None:
         self._plan = plan
+        self._pinned = pinned
         self._mesh = mesh
         self.devices = dict(assignment.devices)
         self._varying: set[Operation] = set()  # operations that depend on the batch
@@ -110,7 +121,7 @@ class _Operations:
             return handles.pop() if len(handles) == 1 else None
         if self._plan.script_devices and (device := script_device(op, self._mesh)):
             return device
-        return self._of_original(op) or self._of_colocated(op) or self._of_inputs(op)
+        return self._pinned.get(op.name) or self._of_original(op) or self._of_colocated(op) or self._of_inputs(op)
 
     def _of_original(self, op: Operation) -> str | None:
         """Returns the device of the forward operation whose gradient an operation belongs to."""

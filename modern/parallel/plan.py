@@ -1,4 +1,4 @@
-"""The plan of a parallel training: ``plan.toml``, or ``--mesh model=2`` for short. Reading one needs no TensorFlow."""
+"""The plan of a parallel training: ``plan.toml``, or ``--mesh model=2`` and the like for short. Reading one needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -38,11 +38,24 @@ class PlacementPlan:
         devices: Number of devices that hold the model.
         rules: Rules in the order of the plan; the first that matches a variable decides.
         script_devices: True to keep operations on the devices that the script names by ``tf.device``.
+        axis: "model" to divide the variables over the devices, "pipeline" to cut the model into a stage for each device.
+        at: Operation or scope at which each stage of a pipeline but the first begins; empty to balance the computation.
     """
 
     devices: int = 1
     rules: tuple[PlaceRule, ...] = ()
     script_devices: bool = False
+    axis: str = "model"
+    at: tuple[str, ...] = ()
+
+    @property
+    def is_pipeline(self) -> bool:
+        """True if each device holds a stage of a pipeline."""
+        return self.devices > 1 and self.axis == "pipeline"
+
+    def __str__(self) -> str:
+        """Returns the mesh as the command line takes it."""
+        return f"{self.axis}={self.devices}"
 
 
 ONE_DEVICE = PlacementPlan()
@@ -69,7 +82,9 @@ class ParallelPlan:
         Args:
             who: Subject of the sentences.
         """
-        holds = [f"{who} holds the model on {self.placement.devices} devices."] if self.placement.devices > 1 else []
+        number = self.placement.devices
+        way = f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
+        holds = [f"{who} {way}."] if number > 1 else []
         computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 else []
         return [*holds, *computes]
 
@@ -113,6 +128,10 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list)
 
 
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) and name for name in value)
+
+
 _COUNT = "a whole number of 1 or more"
 _FORM: Mapping[str, Mapping[str, _Key]] = {
     "mesh": {
@@ -120,7 +139,7 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
             _is_count, _COUNT, (1,), "Leave out data; --replicas N and launch --worker N split batches without a plan."
         ),
         "model": _Key(_is_count, _COUNT),
-        "pipeline": _Key(_is_count, _COUNT, (1,), "Leave out pipeline; model=N places a model on N devices."),
+        "pipeline": _Key(_is_count, _COUNT),
     },
     "batch": {
         "micro": _Key(_is_count, _COUNT),
@@ -136,8 +155,8 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
     },
     "script": {"devices": _Key(lambda value: isinstance(value, bool), "true or false")},
     "pipeline": {
-        "stages": _Key(_is_count, _COUNT, (1,), "Leave out [pipeline]; model=N places a model on N devices."),
-        "at": _Key(_is_list, "a list of names", (), "Leave out [pipeline]; model=N places a model on N devices."),
+        "stages": _Key(_is_count, _COUNT, (), "Leave out stages, and set pipeline in [mesh]."),
+        "at": _Key(_is_names, "a list of names of operations or scopes"),
     },
     "optimizer": {
         "state": _Key(
@@ -158,8 +177,8 @@ def of_dict(fields: Mapping[str, Any]) -> ParallelPlan:
         4
     """
     placement = dict(fields["placement"])
-    rules = tuple(PlaceRule(**rule) for rule in placement.pop("rules"))
-    return ParallelPlan(**{**fields, "placement": PlacementPlan(rules=rules, **placement)})
+    rules, at = tuple(PlaceRule(**rule) for rule in placement.pop("rules")), tuple(placement.pop("at"))
+    return ParallelPlan(**{**fields, "placement": PlacementPlan(rules=rules, at=at, **placement)})
 
 
 def of_mesh(text: str) -> ParallelPlan:
@@ -223,10 +242,18 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
             for key, value in table.items():
                 _check(_known(keys, key, f"{source}: [{name}]", "key"), f"{source}: {key}", value)
     mesh, batch = tables.get("mesh", {}), tables.get("batch", {})
-    placement = PlacementPlan(
-        mesh.get("model", 1), tuple(_rule(table, source) for table in tables.get("place", [])), _script_devices(tables)
-    )
-    _check_devices(placement, source)
+    rules = tuple(_rule(table, source) for table in tables.get("place", []))
+    at = tuple(tables.get("pipeline", {}).get("at", ()))
+    axis = "pipeline" if mesh.get("pipeline", 1) > 1 else "model"
+    placement = PlacementPlan(mesh.get(axis, 1), rules, _script_devices(tables), axis, at)
+    if placement.is_pipeline and mesh.get("model", 1) > 1:
+        raise NotSupportedError(
+            f"{source}: a pipeline whose stages are divided over devices does not work yet.",
+            expected="model = 1 or pipeline = 1",
+            received=f"model = {mesh['model']}, pipeline = {placement.devices}",
+            fix="Leave out one of them.",
+        )
+    (_check_pipeline if placement.is_pipeline or at else _check_devices)(placement, source)
     return ParallelPlan(placement, batch.get("micro", 1), batch.get("statistics") == "micro")
 
 
@@ -263,6 +290,22 @@ def _rule(table: Mapping[str, Any], source: str) -> PlaceRule:
 
 def _script_devices(tables: Mapping[str, Any]) -> bool:
     return bool(tables.get("script", {}).get("devices", False))
+
+
+def _check_pipeline(placement: PlacementPlan, source: str) -> None:
+    if placement.rules or placement.script_devices:
+        raise BridgeError(
+            f"{source}: [[place]] and [script] choose devices, and in a pipeline the stages do.",
+            expected="[pipeline] with at, or nothing",
+            fix="Leave out [[place]] and [script]; at = [...] in [pipeline] says where stages begin.",
+        )
+    if placement.at and len(placement.at) != placement.devices - 1:
+        raise BridgeError(
+            f"{source}: [pipeline] does not say where each stage but the first begins.",
+            expected=f"{placement.devices - 1} names, for [mesh] has pipeline = {placement.devices}",
+            received=f"at = {list(placement.at)}",
+            fix=f"Set pipeline = {len(placement.at) + 1}, or correct at.",
+        )
 
 
 def _check_devices(placement: PlacementPlan, source: str) -> None:

@@ -184,14 +184,14 @@ class Transplant:
         self.model.check_fed([tensor for update in made.updates for tensor in update.changing().values()])
 
     def _import(self) -> None:
-        variables = self._store_of_all()
+        variables = self._store_of_all(self._streams)
         self._stages = [(stage, variables.function(stage.fragment)) for stage in self._plan.stages]
         self.observers = [(one, variables.function(one.early), variables.function(one.late)) for one in self.observations]
 
-    def _store_of_all(self) -> VariableStore:
+    def _store_of_all(self, streams: RandomStreams | None) -> VariableStore:
         """Returns a store that also has the slots, for functions of the graph."""
         templates = self.model.variables()
-        return VariableStore(templates, {}, shared=self.variables, streams=self._streams, devices=self._devices)
+        return VariableStore(templates, {}, shared=self.variables, streams=streams, devices=self._devices)
 
     def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.

@@ -39,7 +39,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["run", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
         (["run", "--plan", "plan.toml", "train.py"], "--plan works only on the modern path."),
-        (["run", "--path", "modern", "--mesh", "pipeline=2", "train.py"], "pipeline = 2 does not work yet."),
+        (["run", "--path", "modern", "--mesh", "elastic=2", "train.py"], "a plan has no key 'elastic' here."),
         (["plan", "--mesh", "data=2,model=2", "train.py"], "data = 2 does not work yet."),
         (["plan", "--plan", "nowhere.toml", "train.py"], "The plan cannot be read."),
         (["plan", "--plan", "plan.toml", "--micro", "2", "train.py"], "--micro and --plan say the same twice."),
@@ -55,7 +55,7 @@ def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list
     code, out, err = run_main(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith(
-        f"estimator-bridge: {message}" if not message.startswith(("pipeline", "data")) else "estimator-bridge: --mesh"
+        f"estimator-bridge: {message}" if not message.startswith(("a plan", "data")) else "estimator-bridge: --mesh"
     )
     assert message in err
     assert "Traceback" not in err

@@ -22,7 +22,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mesh",
         metavar="AXES",
-        help="modern path: model=N holds the model on N devices (GPUs, or virtual CPUs without any), balanced by bytes",
+        help="modern path: model=N holds the model on N devices (GPUs, or virtual CPUs without any), balanced by bytes; pipeline=N cuts it "
+        "into N stages, which compute different micro-batches at the same time",
     )
     parser.add_argument(
         "--micro",

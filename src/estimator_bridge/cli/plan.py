@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _EPILOG = """examples:
   estimator-bridge plan --mesh model=2 train.py --batch_size=256
   estimator-bridge plan --plan plan.toml train.py
+  estimator-bridge plan --mesh pipeline=2 --micro 8 train.py
   estimator-bridge plan --mesh model=4 --format json train.py
 
 The script runs until it trains. Its training graph is built and placed, but nothing is computed or written by us.
@@ -32,7 +33,7 @@ def add_parser(verbs: Any) -> None:
     parser = verbs.add_parser(
         "plan",
         help="show on which device each variable of a script would be, without training",
-        description="Shows devices and bytes of a script's variables, slots and crossing tensors under a plan, without training.",
+        description="Shows devices and bytes of a script's variables, slots, activations and crossing tensors under a plan, without training.",
         epilog=_EPILOG,
     )
     add_plan(parser)
@@ -97,17 +98,39 @@ def _print(found: PlanEstimate, everything: bool) -> None:
     console.print(rows)
     if len(shown) > 20 and not everything:
         console.print(f"{len(shown) - 20} more variables; --all lists them.")
-    for crossing in found.crossings:
-        unknown = f", and {crossing.unknown} tensors of unknown size" if crossing.unknown else ""
-        each = "micro-batch" if found.micro > 1 else "step"
-        console.print(
-            f"{_short(crossing.source)} sends {_short(crossing.target)} {crossing.tensors} tensors in each {each}: "
-            f"{size(crossing.step_bytes)}, and {size(crossing.row_bytes)} for each row{unknown}.",
-            highlight=False,
-            soft_wrap=True,
-        )
+    each = "micro-batch" if found.micro > 1 else "step"
+    for verb, rows_of in (("keeps", found.activations), ("sends", found.crossings)):
+        for one in rows_of:
+            unknown = f", and {one.unknown} tensors of unknown size" if one.unknown else ""
+            what = "for the gradients" if verb == "keeps" else f"to {_short(one.target)}"
+            console.print(
+                f"{_short(one.source)} {verb} {one.tensors} tensors {what} in each {each}: "
+                f"{size(one.step_bytes)}, and {size(one.row_bytes)} for each row{unknown}.",
+                highlight=False,
+                soft_wrap=True,
+            )
     if not found.crossings:
         console.print("No tensor crosses between devices.")
+    if found.stages:
+        _print_stages(console, found)
+
+
+def _print_stages(console: Any, found: PlanEstimate) -> None:
+    from rich.table import Table
+
+    stages = Table(title="Stages of the pipeline", box=None)
+    for heading in ("stage", "device", "begins at", "computation", "micro-batches held"):
+        stages.add_column(heading, overflow="fold")
+    for number, one in enumerate(found.stages):
+        stages.add_row(str(number), _short(one.device), one.begins, f"{one.share:.0%}", str(one.micro_batches))
+    console.print(stages)
+    fastest = len(found.stages) * (1 - found.bubble)
+    console.print(
+        f"With {found.micro} micro-batches each device waits {found.bubble:.0%} of a step if stages take equally long: at most "
+        f"{fastest:.2f} times as fast as one device.",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _short(device: str) -> str:

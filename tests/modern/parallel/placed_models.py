@@ -131,7 +131,13 @@ def _made(model_fn: Callable[..., Any]) -> Callable[[Path], Any]:
     return lambda folder: estimator(model_fn, folder)
 
 
+def few_last() -> Any:
+    """Returns batches of 15 rows, and a last one of 3."""
+    return regression_input(15, 2)
+
+
 _BY_TABLE = PlacementPlan(2, (PlaceRule("table_1/.*", 1), PlaceRule("table_0/part_[13]", "host")))
+_STAGES = PlacementPlan(2, axis="pipeline")
 CASES = {
     "mlp": Case(_made(mlp), resumed=True),
     "recommender": Case(_made(recommender)),
@@ -143,4 +149,10 @@ CASES = {
     "wide and deep": Case(wide_and_deep, input_fn=named_input),
     "hook": Case(_made(mlp), hooked=True),
     "micro": Case(_made(recommender), options={"micro": 2}),
+    "pipeline": Case(_made(mlp), _STAGES, {"micro": 4}, resumed=True),
+    "pipeline, whole batches": Case(_made(mlp), _STAGES),
+    "pipeline, few rows at last": Case(_made(recommender), _STAGES, {"micro": 4}, few_last),
+    "pipeline, recurrent": Case(_made(looped), _STAGES, {"micro": 2}),
+    "pipeline, canned": Case(wide_and_deep, _STAGES, {"micro": 2}, named_input),
+    "pipeline, hook": Case(_made(mlp), _STAGES, hooked=True),
 }

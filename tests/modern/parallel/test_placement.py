@@ -21,7 +21,7 @@ from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.parallel.assignment import assign
 from estimator_bridge.modern.parallel.estimates import Crossing, estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.placement import placed_operations
+from estimator_bridge.modern.parallel.placement import Placer, placed_operations
 from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
 from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
 from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
@@ -30,7 +30,7 @@ from tests.running import python_output
 
 CPUS = Mesh(("/device:CPU:0", "/device:CPU:1"))
 GPUS = Mesh(("/device:GPU:0", "/device:GPU:1"))
-QUICK = ("mlp", "recommender")
+QUICK = ("mlp", "recommender", "pipeline")
 
 
 @pytest.fixture(scope="module")
@@ -210,11 +210,13 @@ def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
 
     model, step = step_of(model_fn, tmp_path)
     placement = PlacementPlan(2, (PlaceRule("a/.*", 0), PlaceRule("b/.*", 1)))
-    assignment = assign(placement, CPUS, model, step)
-    found = estimate(model, step, CPUS, assignment, placed_operations(placement, CPUS, assignment, step), 1)
+    found = estimate(model, step, CPUS, Placer(placement, CPUS).placed(model, step), 1)
     assert found.held() == {CPUS.names[0]: (4 * 32 + 8, 4 * 32), CPUS.names[1]: (4 * 9, 4 * 9)}  # 8: global_step
     first, second = CPUS.names
     assert list(found.crossings) == [Crossing(first, second, 2, 0, 4 * (8 + 1), 0), Crossing(second, first, 1, 0, 4 * 8, 0)]
+    kept = {row.source: row.row_bytes for row in found.activations}
+    # The hidden layer for its weights; the result and its squared difference, which weights are multiplied with. Features are no activations.
+    assert kept == {first: 4 * 8, second: 4 * 2}
 
 
 @pytest.mark.parametrize("options", [{"replicas": 2}, {"jit_compile": True}, {"mixed_precision": True}])

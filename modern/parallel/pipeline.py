@@ -1,0 +1,142 @@
+"""Pipelines: the stages of different micro-batches computed at the same time, each stage on its own device.
+
+All calls of a step are parts of one function, in which TensorFlow runs each as soon as it has its inputs. A stage begins with another
+micro-batch only when it holds the activations of fewer than as many as there are stages from it to the last (one forward, one backward).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import graphlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_copied, refused
+from estimator_bridge.modern.graph.random_streams import unshared
+from estimator_bridge.modern.graph.side_effects import Effects
+from estimator_bridge.modern.graph.stages import Stage
+from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """What one stage computes of a micro-batch, forward or backward; the last stage does both at once.
+
+    Attributes:
+        fragment: Operations.
+        call: Function of the fragment.
+        device: Device of the stage; None for what follows losses and gradients, e.g., metrics.
+        waits_for: Number of the piece that ends the use of the activations that this one makes, and of micro-batches of which they are
+            held; None if they are not limited.
+    """
+
+    fragment: Fragment
+    call: Callable[[Sequence[Tensor]], list[Tensor]]
+    device: str | None
+    waits_for: tuple[int, int] | None
+
+
+def pieces(
+    each: Stage,
+    core: Collection[Operation],
+    forward: Collection[Operation],
+    devices: Mapping[str, str],
+    stages: Sequence[str],
+    references: Collection[str],
+    function: Callable[[Fragment], Any],
+) -> list[Piece]:
+    """Cuts the operations of a micro-batch into what each stage computes, in an order in which each piece reads only earlier ones.
+
+    Args:
+        each: Operations of a micro-batch.
+        core: Operations that losses and gradients are computed by.
+        forward: Operations that losses are computed by.
+        devices: Name of an operation -> device.
+        stages: Devices of the stages.
+        references: Operation names of the variables that TensorFlow 1 made reference variables.
+        function: Function that imports a fragment.
+
+    Raises:
+        NotSupportedError: A random operation would draw the same numbers for each micro-batch.
+    """
+    inside = each.operations & set(core)
+    for op in unshared(inside, Effects(next(iter(inside)).graph)) if inside else ():
+        raise refused(
+            op,
+            f"{op.name!r} ({op.type}) would draw the same random numbers for each micro-batch of a pipeline.",
+            expected="random operations outside of loops and branches, or without a seed",
+            fix="Train without pipeline; model=N places a model on N devices.",
+        )
+    last = len(stages) - 1
+    order: dict[Operation, int] = {}
+    reads = {op: [tensor.op for tensor in op.inputs if tensor.op in inside] for op in inside}
+    for op in graphlib.TopologicalSorter(reads).static_order():
+        place = stages.index(devices[op.name]) if devices.get(op.name) in stages else 0
+        own = place if op in forward else 2 * last - place
+        order[op] = max([own, *(order[one] for one in reads[op])])
+    groups = [{op for op in inside if order[op] == number} for number in range(2 * last + 1)]
+    groups.append(set(each.operations - inside))
+    wanted, made = list(each.fragment.outputs), list[Piece]()
+    for number, ops in reversed(list(enumerate(groups))):
+        outputs = {tensor.name: tensor for tensor in wanted if tensor.op in ops}
+        fragment = Stage.cut(ops, list(outputs.values()), frozenset(references)).fragment
+        wanted += [tensor for op in ops for tensor in op.inputs if not is_copied(tensor.op)]
+        device = stages[min(number, 2 * last - number)] if number <= 2 * last else None
+        waits_for = (2 * last - number, len(stages) - number) if number <= last else None
+        made.insert(0, Piece(fragment, function(fragment), device, waits_for))
+    return made
+
+
+class PipelinedLoop(Loop):
+    """Loop whose micro-batches overlap; a batch with fewer rows than micro-batches is computed one row after the other.
+
+    Args:
+        args: Arguments of ``Loop``.
+        number: Number of micro-batches.
+        pieces: Pieces of a micro-batch.
+        kwargs: Arguments of ``Loop``.
+    """
+
+    def __init__(self, *args: Any, number: int, pieces: Sequence[Piece], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._number = number
+        self._pieces = pieces
+
+    def _repeated(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
+        overlapped = functools.partial(self._overlapped, micro, known)
+        if micro.are_equal:
+            return overlapped()
+        return tf.cond(micro.count == self._number, overlapped, functools.partial(super()._repeated, micro, known))
+
+    def _overlapped(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
+        totals = self._totals(micro)
+        ended: list[list[Tensor]] = []  # for each micro-batch, a tensor of each piece that is there when the piece has ended
+        for number in range(self._number):
+            index = tf.constant(number, tf.int64)
+            values = self._computed({**known, **self._own(micro.part(index), index, known)}, ended)
+            totals = self._added(micro, index, [values[tensor.name] for tensor in self._fragment.outputs], totals)
+            combined = zip(self._fragment.outputs, totals[0], strict=True)
+            values |= {tensor.name: one for tensor, one in combined if tf.is_tensor(one)}
+            ended.append([_end(piece, values) for piece in self._pieces])
+        return self._ended(micro, totals)
+
+    def _computed(self, values: dict[str, Tensor], ended: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:
+        for piece in self._pieces:
+            inputs = [values[tensor.name] for tensor in piece.fragment.inputs]
+            with tf.device(piece.device):
+                if piece.waits_for and len(ended) >= piece.waits_for[1]:
+                    end = ended[len(ended) - piece.waits_for[1]][piece.waits_for[0]]
+                    with tf.control_dependencies([end]):
+                        inputs = [tf.identity(one) for one in inputs]
+                outputs = piece.call(inputs)
+                values.update(zip((tensor.name for tensor in piece.fragment.outputs), outputs, strict=True))
+        return values
+
+
+def _end(piece: Piece, values: Mapping[str, Tensor]) -> Tensor:
+    """Returns a tensor that is there when all outputs of a piece are, and are combined; its call may end sooner."""
+    with tf.device(piece.device), tf.control_dependencies([tf.identity(values[one.name]) for one in piece.fragment.outputs]):
+        return tf.constant(True)

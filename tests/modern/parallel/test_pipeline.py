@@ -1,0 +1,139 @@
+"""Pipelines: where a model is cut, what each stage holds, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.parallel.cutting import Cut, cut
+from estimator_bridge.modern.parallel.estimates import estimate
+from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.parallel.plan import PlacementPlan
+from tests.modern.jobs import ModelFn, v1
+from tests.modern.parallel.placed_models import WIDTH, dense, mlp, spec, summed
+from tests.modern.parallel.test_placement import CPUS, step_of
+from tests.running import python_output
+
+IDLE = Path(__file__).parents[3] / "benchmarks" / "jobs" / "idle_layers.py"
+
+
+def cut_of(model_fn: ModelFn, folder: Path, number: int, at: tuple[str, ...] = ()) -> Cut:
+    """Returns the stages of a model."""
+    return cut(*step_of(model_fn, folder), number, at)
+
+
+def layers(*widths: int) -> ModelFn:
+    """Returns a model of dense layers without activations."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        net = features["x"]
+        for number, width in enumerate(widths):
+            net = dense(net, width, f"layer_{number}")
+        loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    return model_fn
+
+
+def test_stages_compute_even_shares_and_begin_with_a_layer(tmp_path: Path) -> None:
+    """The last seven of eight layers are equal, so the fifth layer begins the second half."""
+    found = cut_of(mlp, tmp_path, 2)
+    assert found.begins[1] == "layer_4/MatMul"
+    assert {name for name, stage in found.variables.items() if stage == 0} == {
+        f"layer_{number}/{part}" for number in range(4) for part in ("kernel", "bias")
+    }
+    # For each row: 3 to 32 units and 7 times 32 to 32 with biases and ReLUs; dropout, out and loss are a few more.
+    layer = 2 * WIDTH * WIDTH + 2 * WIDTH
+    first_half = 2 * 3 * WIDTH + 2 * WIDTH + 3 * layer
+    assert found.shares[0] == pytest.approx(first_half / (first_half + 4 * layer), rel=0.03)
+
+
+def test_a_large_layer_is_a_stage_alone(tmp_path: Path) -> None:
+    """3 to 8, 8 to 400, 400 to 8: the second and the third have 6,400 multiplications and additions each."""
+    found = cut_of(layers(8, 400, 8), tmp_path, 2)
+    assert found.begins[1] == "layer_2/MatMul"
+
+
+def test_names_say_where_stages_begin(tmp_path: Path) -> None:
+    """A scope stands for its first operation."""
+    found = cut_of(mlp, tmp_path, 3, ("layer_1", "layer_7/BiasAdd"))
+    assert list(found.begins[1:]) == ["layer_1/MatMul", "layer_7/BiasAdd"]
+    assert (found.variables["layer_0/kernel"], found.variables["layer_6/kernel"], found.variables["layer_7/bias"]) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        (("layer_44",), "'layer_44' is no forward operation.\n"),
+        (("layer_4", "layer_2"), "'layer_2' begins no later than the name before it"),
+        (("layer_4", "layer_4"), "'layer_4' begins no later than the name before it"),
+    ],
+)
+def test_names_that_begin_no_stage_are_refused(tmp_path: Path, at: tuple[str, ...], message: str) -> None:
+    """Other names are shown."""
+    with pytest.raises(BridgeError) as refused:
+        cut_of(mlp, tmp_path, len(at) + 1, at)
+    assert message in str(refused.value)
+    assert "e.g. layer_" in str(refused.value)
+
+
+def test_a_stage_without_variables_is_refused(tmp_path: Path) -> None:
+    """Its device would train nothing."""
+    with pytest.raises(NotSupportedError, match="Stage 1 of the pipeline, which begins at 'mean_squared_error/"):
+        cut_of(layers(8), tmp_path, 2, ("mean_squared_error",))
+
+
+def test_more_stages_than_layers_are_refused(tmp_path: Path) -> None:
+    """A dense layer has two operations with variables."""
+    with pytest.raises(NotSupportedError, match="too few operations with variables"):
+        cut_of(layers(8), tmp_path, 5)
+
+
+def test_uneven_stages_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The message has the share of the largest."""
+    cut_of(mlp, tmp_path, 2, ("layer_7",))
+    assert "The stages of the pipeline are uneven: one has 8" in caplog.text
+    caplog.clear()
+    cut_of(mlp, tmp_path, 2)
+    assert "uneven" not in caplog.text
+
+
+def test_an_estimate_tells_the_bubble_and_what_each_stage_holds(tmp_path: Path) -> None:
+    """Each of 3 stages waits for 2 of 8 + 2 turns."""
+    mesh = Mesh(tuple(f"/device:CPU:{number}" for number in range(3)))
+    model, step = step_of(layers(8, 8, 8, 8, 8), tmp_path)
+    placer = Placer(PlacementPlan(3, axis="pipeline"), mesh)
+    found = estimate(model, step, mesh, placer.placed(model, step), 8)
+    assert found.bubble == pytest.approx(0.2)
+    assert [stage.micro_batches for stage in found.stages] == [3, 2, 1]
+    assert [stage.device for stage in found.stages] == list(mesh.names)
+    assert {(row.source, row.target) for row in found.crossings} == {  # the labels go to the last stage
+        (mesh.names[a], mesh.names[b]) for a, b in ((0, 1), (1, 0), (1, 2), (2, 1), (0, 2))
+    }
+
+
+def test_slots_follow_their_variables(tmp_path: Path) -> None:
+    """As without a pipeline."""
+    assignment, *_ = Placer(PlacementPlan(2, axis="pipeline"), CPUS).placed(*step_of(summed, tmp_path))
+    assert assignment.devices["embedding/Adam"] == assignment.devices["embedding"] == CPUS.names[1]
+    assert assignment.devices["dense/kernel/Adam_1"] == assignment.devices["dense/kernel"] == CPUS.names[0]
+
+
+def test_stages_overlap_and_hold_few_micro_batches(tmp_path: Path) -> None:
+    """The first stage goes on with other micro-batches while the last ones wait, but holds no more of them than there are stages."""
+    stages = 4
+    events = tmp_path / "events"
+    plan = ["--path", "modern", "--mesh", f"pipeline={stages}", "--micro", "8"]
+    script = [str(IDLE), f"--stages={stages}", "--steps=2", "--unit=0.0005", f"--events={events}"]
+    python_output(sys.executable, "-m", "estimator_bridge", "run", *plan, *script)
+    found = [line.split() for line in sorted(events.read_text().splitlines())]
+    for stage in range(stages):
+        own = [way for _, way, place in found if int(place) == stage]
+        assert own.count("forward") == own.count("backward") >= 16
+        held = [own[: number + 1].count("forward") - own[:number].count("backward") for number in range(len(own))]
+        assert max(held) == stages - stage
