@@ -180,13 +180,14 @@ FAULTS = (
         },
         ("SGD", "Adagrad", "Adam", "Ftrl"), NORM,
     ),
+    Fault("forget_bias in a variable of Ftrl", ("Ftrl",), {"lstm": ()}, ("Ftrl",)),
     Fault("bias left out", ("variable", "bias"), dense("use_bias=False")),
     Fault("last layer frozen", ("frozen", "trained", "trainable"), dense("trainable=False")),
     Fault("another activation", ("network", "gradient", "output"), {"mlp": (('"tanh"', '"relu"'),), "conv": (('"tanh"', '"relu"'),), "towers": (('"tanh"', '"relu"'),), "lstm": (("LSTM(7)", 'LSTM(7, activation="relu")'),)}),
     Fault(
         "labels broadcast to a matrix", ("broadcast", "shape"),
         {
-            "deepfm": (("logits=logits, labels=labels", "logits=logits + 0 * labels[:, None], labels=labels + 0 * labels[:, None]"),),
+            "deepfm": (("logits=logits, labels=labels", "logits=logits + 0 * labels[:, None], labels=labels[:, None] + 0 * logits"),),
             "towers": (("tf.square(labels - self", "tf.square(labels[:, None] - self"),),
             "lstm": (("ARGS.loss", "lambda y, p: tf.reduce_mean((y - p[:, 0]) ** 2)"),),
         },
@@ -235,7 +236,8 @@ def main() -> None:
 def cases(each: bool) -> Iterator[Case]:
     """Yields the cases; each fault goes through its optimizers from pair to pair."""
     for pair, optimizer in itertools.product(PAIRS, OPTIMIZERS):
-        yield Case(pair, optimizer, None)
+        if (pair, optimizer) != ("lstm", "Ftrl"):  # no rewrite is right: Keras has the forget_bias in a variable, and Ftrl gives it up
+            yield Case(pair, optimizer, None)
     for place, fault in enumerate(FAULTS):
         for number, pair in enumerate(fault.pairs):
             turn = [fault.optimizers[(place + number) % len(fault.optimizers)]]

@@ -17,6 +17,7 @@ from tests.parity.causes.synthetic import KERNEL, ROWS, STEPS, Training, evidenc
 PLAIN = Training()
 MOMENTUM = Training(momentum=0.9, name="MomentumOptimizer")
 ADAM = Training(epsilon=1e-8, hyperparameters=(("epsilon", 1e-8), ("beta_1", 0.9), ("beta_2", 0.999)), name="AdamOptimizer")
+FTRL = Training(name="FtrlOptimizer")
 DECAY = tuple(0.1 * 0.9**step for step in range(STEPS + 1))
 
 
@@ -63,6 +64,7 @@ def test_equal_trainings_have_no_cause(training: Training) -> None:
         (MOMENTUM, changed(MOMENTUM, dampening=0.1), CauseName.MOMENTUM_SCALING, "x0.1 of the old ones, which is 1 - momentum"),
         (ADAM, changed(ADAM, epsilon=0.1, hyperparameters=(("epsilon", 0.1),)), CauseName.EPSILON, "old 1e-08, new 0.1"),
         (PLAIN, changed(PLAIN, decay=0.01), CauseName.HYPERPARAMETER, "new - old = -0.01 x the variable"),
+        (FTRL, changed(FTRL, decay=0.01), CauseName.HYPERPARAMETER, "Ftrl computes a variable from its slots"),
         (PLAIN, changed(PLAIN, average=0.01), CauseName.BATCH_NORM_MOMENTUM, "E.g. 0.9 in the old script, 0.99 in the new one"),
         (PLAIN, changed(PLAIN, average=0.0), CauseName.BATCH_NORM_UPDATES, "changes mean; the new one's does not"),
         (changed(PLAIN, average=0.0), PLAIN, CauseName.BATCH_NORM_UPDATES, "changes mean; the old one's does not"),

@@ -125,6 +125,12 @@ def other_update(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     elif large and all(fit.l2[1] < UNEXPLAINED for fit in large):
         seen = f"Updates of {some(place.names)}: new - old = {large[0].l2[0]:.4g} x the variable."
         change = "Compare weight decay: one side moves variables towards 0 outside of the gradients."
+        if any(old.name == "FtrlOptimizer" for old, _ in paired_optimizers(place)):
+            seen += " Ftrl computes a variable from its slots, and gives up a constant that only one side has in the variable."
+            change = (
+                "If an LSTM's bias is among them: TensorFlow 1 adds the forget_bias at each step, Keras starts the bias with it. Train "
+                "the cell with another optimizer on both sides, or write a cell that adds the forget_bias. Else compare weight decay."
+            )
         yield place.cause(CauseName.HYPERPARAMETER, seen, change, place.names)
     else:
         change = "Compare the optimizer's formula and what changes variables after it (constraints, averages, assignments)."
