@@ -236,7 +236,10 @@ def main() -> None:
 def cases(each: bool) -> Iterator[Case]:
     """Yields the cases; each fault goes through its optimizers from pair to pair."""
     for pair, optimizer in itertools.product(PAIRS, OPTIMIZERS):
-        if (pair, optimizer) != ("lstm", "Ftrl"):  # no rewrite is right: Keras has the forget_bias in a variable, and Ftrl gives it up
+        if (pair, optimizer) != (
+            "lstm",
+            "Ftrl",
+        ):  # no rewrite is right: Keras has the forget_bias in a variable, and Ftrl gives it up
             yield Case(pair, optimizer, None)
     for place, fault in enumerate(FAULTS):
         for number, pair in enumerate(fault.pairs):

@@ -27,11 +27,11 @@ from estimator_bridge.modern.exports import copied_variables
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
-from estimator_bridge.modern.parallel.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
+from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
-from estimator_bridge.modern.parallel.row_checks import row_refusals
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
@@ -55,6 +55,7 @@ class ModernEngine(Engine):
         micro: Number of micro-batches in which a training step computes each batch; see ``AccumulatingTransplant``.
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
         placement: Devices over which a training step is placed.
+        data: Number of workers that the plan expects; None for any.
 
     Attributes:
         calls: Number of calls so far.
@@ -68,6 +69,7 @@ class ModernEngine(Engine):
     micro: int = 1
     micro_statistics: bool = False
     placement: PlacementPlan = ONE_DEVICE
+    data: int | None = None
 
     def __post_init__(self) -> None:
         flags = " and ".join(self._flags)
@@ -102,6 +104,7 @@ class ModernEngine(Engine):
             train = self._trainer(estimator.config)
             self._check_mesh(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
+            self._check_workers(chosen)
             chosen = dataclasses.replace(chosen, micro_batches=self.micro)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
@@ -110,13 +113,28 @@ class ModernEngine(Engine):
 
     def _check_mesh(self, config: Any) -> None:
         row, given = strategies.decision_for(config), config.train_distribute
-        if self._place and (given is not None or row.strategy is not None):
+        if self._place and (given is not None or row.strategy not in {None, "MultiWorkerMirroredStrategy"}):
             name = row.strategy if given is None else f"RunConfig(train_distribute={type(given).__name__})"
             raise NotSupportedError(
                 f"A mesh and {name} cannot be combined yet.",
-                expected="a RunConfig without train_distribute, in one process",
+                expected="a RunConfig without train_distribute, in one process or in a cluster of workers without parameter servers",
                 received=f"{self.placement}, {name}",
-                fix="Leave out train_distribute and the cluster, or the mesh.",
+                fix="Leave out train_distribute and the parameter servers, or the mesh.",
+            )
+
+    def _check_workers(self, chosen: Distribution) -> None:
+        if self.data not in {None, chosen.workers}:
+            raise BridgeError(
+                f"The mesh is for {self.data} workers, and {chosen.workers} {'trains' if chosen.workers == 1 else 'train'}.",
+                expected=f"estimator-bridge launch --worker {self.data} --path modern",
+                received=f"data={self.data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
+                fix=f"Start {self.data} workers, chief included, or set data={chosen.workers}.",
+            )
+        if self._place and chosen.replicas > chosen.workers:
+            raise NotSupportedError(
+                f"A mesh with {self.placement} and {chosen.replicas // chosen.workers} replicas in each worker cannot be combined.",
+                expected="workers with one replica each; on machines with GPUs that has not been tried",
+                fix="Hide the GPUs by CUDA_VISIBLE_DEVICES=-1, or leave out the mesh.",
             )
 
     def _placer(self) -> Placer | None:

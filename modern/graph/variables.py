@@ -1,11 +1,13 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import device_util
+from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
@@ -57,7 +59,7 @@ class VariableStore:
 
     def _made(self, template: Any, value: Any, updated: bool) -> Variable:
         device = self._devices.get(template.op.name)
-        with tf.device(device) if device else contextlib.nullcontext():
+        with _placed(device) if device else contextlib.nullcontext():
             return _variable(template, value, updated)
 
     def function(self, fragment: Fragment, compiled: bool = False) -> Any:
@@ -134,6 +136,22 @@ def _variable(template: Any, value: Any, updated: bool) -> Variable:
     if not declared.is_fully_defined():  # e.g., the centers of k-means, whose number grows
         kwargs["shape"] = declared
     return tf.Variable(value, trainable=template.trainable, name=template.op.name, dtype=template.dtype.base_dtype, **kwargs)
+
+
+@contextlib.contextmanager
+def _placed(device: str) -> Iterator[None]:
+    """Makes variables on a device, also under a strategy with one replica in this process, which else chooses its own."""
+    if not isinstance(tf.distribute.get_strategy().extended, MirroredExtended):
+        with tf.device(device):
+            yield
+        return
+    beside = SimpleNamespace(_devices=(device_util.resolve(device),))  # the part of a variable that the strategy looks at
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        return next_creator(**kwargs | {"colocate_with": beside})
+
+    with tf.variable_creator_scope(create):
+        yield
 
 
 def _replica() -> int:

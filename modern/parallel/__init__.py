@@ -1,1 +1,1 @@
-"""Parallelism beyond data: one model over several parts of a batch."""
+"""Parallelism beyond data: one model over several devices, and over several parts of a batch."""

@@ -9,7 +9,6 @@ import dataclasses
 import difflib
 import itertools
 import math
-import os.path
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, find_units
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.reductions import losses_of, trained
+from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of, trained
 
 _SLACK = 0.15
 """How far a cut may be from an even share, as a part of that share."""
@@ -128,7 +127,11 @@ def _named(varying: Sequence[Operation], names: Sequence[str]) -> list[int]:
         found = [place for place, op in enumerate(varying) if op.name == name or op.name.startswith(f"{name}/")]
         if not found or found[0] <= starts[-1]:
             known = list(dict.fromkeys(_scope(op) or op.name for op in varying))
-            problem = f"begins no later than the name before it, at {varying[found[0]].name!r}" if found else "is no forward operation"
+            problem = (
+                f"begins no later than the name before it, at {varying[found[0]].name!r}"
+                if found
+                else "is no forward operation"
+            )
             raise BridgeError(
                 f"The plan's {name!r} {problem}.",
                 expected="names of operations or scopes, in the order of the model",
@@ -157,8 +160,7 @@ def _balanced(varying: Sequence[Operation], totals: Sequence[float], number: int
         near = [place for place in free if abs(totals[place - 1] - want) <= slack]
 
         def rank(place: int, want: float = want) -> tuple[Any, ...]:
-            inside = os.path.commonprefix([_scope(varying[place - 1]).split("/"), _scope(varying[place]).split("/")])
-            return len([scope for scope in inside if scope]), crossing[place], abs(totals[place - 1] - want)
+            return _shared_scopes(varying[place - 1], varying[place]), crossing[place], abs(totals[place - 1] - want)
 
         starts.append(min(near, key=rank) if near else min(free, key=lambda place: abs(totals[place - 1] - want)))
     return starts
@@ -166,6 +168,11 @@ def _balanced(varying: Sequence[Operation], totals: Sequence[float], number: int
 
 def _scope(op: Operation) -> str:
     return str(op.name.rpartition("/")[0])
+
+
+def _shared_scopes(one: Operation, other: Operation) -> int:
+    pairs = zip(one.name.split("/")[:-1], other.name.split("/")[:-1], strict=False)
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _crossing(varying: Sequence[Operation]) -> list[float]:

@@ -15,7 +15,7 @@ from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, size_of
 from estimator_bridge.modern.parallel.cutting import Cut
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.reductions import losses_of, trained
+from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of, trained
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
 _ELSEWHERE = "TensorFlow"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from estimator_bridge.cluster.tasks import TaskContext
-from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.runtime_settings import set_runtime
 from estimator_bridge.modern.parallel.plan import HOST
 
@@ -52,9 +51,7 @@ def prepare_mesh(devices: int) -> Mesh:
 
     Raises:
         BridgeError: The machine's GPUs cannot be divided into such meshes.
-        NotSupportedError: This process is a task of a cluster.
     """
-    _check_alone(devices)
     gpus = len(tf.config.list_physical_devices("GPU"))
     if not gpus:
         if devices > 1:
@@ -69,17 +66,3 @@ def prepare_mesh(devices: int) -> Mesh:
             fix=f"Take {smaller}, or hide GPUs by CUDA_VISIBLE_DEVICES; with -1 the mesh is made of virtual CPUs.",
         )
     return Mesh(tuple(f"/device:GPU:{number}" for number in range(devices)))
-
-
-def _check_alone(devices: int) -> None:
-    try:
-        context = TaskContext.of_this_process()
-    except BridgeError:  # RunConfig reports it
-        return
-    if context and context.value.get("cluster"):
-        raise NotSupportedError(
-            "A mesh cannot be used in a cluster yet, and TF_CONFIG makes this process a task of one.",
-            expected="one process, or a cluster without a mesh",
-            received=f"{devices} devices",
-            fix="Leave out the mesh, or train in one process.",
-        )

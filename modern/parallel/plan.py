@@ -70,11 +70,13 @@ class ParallelPlan:
         placement: Devices of the model.
         micro: Number of micro-batches in which a step computes its batch.
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
+        data: Number of workers, each with the whole mesh; None for as many as there are.
     """
 
     placement: PlacementPlan = ONE_DEVICE
     micro: int = 1
     micro_statistics: bool = False
+    data: int | None = None
 
     def describe(self, who: str) -> list[str]:
         """Returns a sentence for each part of the plan.
@@ -83,7 +85,9 @@ class ParallelPlan:
             who: Subject of the sentences.
         """
         number = self.placement.devices
-        way = f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
+        way = (
+            f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
+        )
         holds = [f"{who} {way}."] if number > 1 else []
         computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 else []
         return [*holds, *computes]
@@ -135,9 +139,7 @@ def _is_names(value: Any) -> bool:
 _COUNT = "a whole number of 1 or more"
 _FORM: Mapping[str, Mapping[str, _Key]] = {
     "mesh": {
-        "data": _Key(
-            _is_count, _COUNT, (1,), "Leave out data; --replicas N and launch --worker N split batches without a plan."
-        ),
+        "data": _Key(_is_count, _COUNT),
         "model": _Key(_is_count, _COUNT),
         "pipeline": _Key(_is_count, _COUNT),
     },
@@ -254,7 +256,7 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
             fix="Leave out one of them.",
         )
     (_check_pipeline if placement.is_pipeline or at else _check_devices)(placement, source)
-    return ParallelPlan(placement, batch.get("micro", 1), batch.get("statistics") == "micro")
+    return ParallelPlan(placement, batch.get("micro", 1), batch.get("statistics") == "micro", mesh.get("data"))
 
 
 def _known(known: Mapping[str, Any], name: str, source: str, what: str) -> Any:

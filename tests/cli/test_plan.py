@@ -40,7 +40,11 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
         (["run", "--plan", "plan.toml", "train.py"], "--plan works only on the modern path."),
         (["run", "--path", "modern", "--mesh", "elastic=2", "train.py"], "a plan has no key 'elastic' here."),
-        (["plan", "--mesh", "data=2,model=2", "train.py"], "data = 2 does not work yet."),
+        (
+            ["plan", "--mesh", "pipeline=2,model=2", "train.py"],
+            "a pipeline whose stages are divided over devices does not work yet.",
+        ),
+        (["launch", "--worker", "1", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
         (["plan", "--plan", "nowhere.toml", "train.py"], "The plan cannot be read."),
         (["plan", "--plan", "plan.toml", "--micro", "2", "train.py"], "--micro and --plan say the same twice."),
         (
@@ -55,7 +59,7 @@ def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list
     code, out, err = run_main(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith(
-        f"estimator-bridge: {message}" if not message.startswith(("a plan", "data")) else "estimator-bridge: --mesh"
+        f"estimator-bridge: {message}" if not message.startswith(("a p", "data")) else "estimator-bridge: --mesh"
     )
     assert message in err
     assert "Traceback" not in err
@@ -101,6 +105,40 @@ def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, exam
     one, placed = checkpoints
     assert one.keys() == placed.keys()
     assert all(np.array_equal(one[key], placed[key]) for key in one)
+
+
+@pytest.mark.slow
+def test_workers_that_each_have_a_mesh_leave_the_same_checkpoint(tmp_path: Path) -> None:
+    """Two workers, whose gradients are added up, each on one device, on two, and in a pipeline of two stages."""
+    values = []
+    for name, options in (
+        ("one", []),
+        ("two", ["--mesh", "data=2,model=2"]),
+        ("pipeline", ["--mesh", "pipeline=2", "--micro", "2"]),
+    ):
+        flags = [f"--model_dir={tmp_path / name}", "--train_steps=10"]
+        command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", f"{name}-logs", *options]
+        ended = estimator_bridge_command(*command, DIGITS, *flags, cwd=tmp_path)
+        assert ended.code == 0, ended.err[-3000:]
+        reader = tf.train.load_checkpoint(str(tmp_path / name))
+        values.append({key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()})
+    one, two, pipeline = values
+    assert one.keys() == two.keys() == pipeline.keys()
+    assert one["global_step"] == 10
+    assert all(np.array_equal(one[key], two[key]) for key in one)
+    for key in one:
+        np.testing.assert_allclose(pipeline[key], one[key], rtol=1e-4, atol=1e-5)
+    assert "/device:CPU:1 holds" in (tmp_path / "two-logs" / "worker-0.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_mesh_for_more_workers_than_there_are_is_refused(tmp_path: Path) -> None:
+    """The message has both numbers."""
+    flags = [f"--model_dir={tmp_path / 'model'}", "--train_steps=10"]
+    ended = estimator_bridge_command("run", "--path", "modern", "--mesh", "data=2,model=2", DIGITS, *flags, cwd=tmp_path)
+    assert ended.code == 2
+    assert "The mesh is for 2 workers, and 1 trains." in ended.err
+    assert not list(tmp_path.glob("model/model.ckpt*"))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,17 +41,24 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def plan_flags(arguments: argparse.Namespace) -> list[str]:
+    """Returns the options of a plan as they were given, for another command."""
+    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro if arguments.micro > 1 else None}
+    flags = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
+    return [*flags, *(["--micro-statistics"] if arguments.micro_statistics else [])]
+
+
 def plan_of(arguments: argparse.Namespace) -> ParallelPlan:
     """Returns the plan that the command line describes.
 
     Raises:
         BridgeError: The plan cannot be read, or other options contradict it.
     """
-    from estimator_bridge.modern.parallel.plan import ONE_DEVICE, ParallelPlan, of_mesh, read_plan
+    from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, of_mesh, read_plan
 
     if arguments.plan is None:
-        placement = of_mesh(arguments.mesh).placement if arguments.mesh is not None else ONE_DEVICE
-        return ParallelPlan(placement, arguments.micro, arguments.micro_statistics)
+        mesh = of_mesh(arguments.mesh) if arguments.mesh is not None else NOT_PARALLEL
+        return dataclasses.replace(mesh, micro=arguments.micro, micro_statistics=arguments.micro_statistics)
     given = {
         "--mesh": arguments.mesh is not None,
         "--micro": arguments.micro > 1,

@@ -99,16 +99,16 @@ def _print(found: PlanEstimate, everything: bool) -> None:
     if len(shown) > 20 and not everything:
         console.print(f"{len(shown) - 20} more variables; --all lists them.")
     each = "micro-batch" if found.micro > 1 else "step"
-    for verb, rows_of in (("keeps", found.activations), ("sends", found.crossings)):
-        for one in rows_of:
-            unknown = f", and {one.unknown} tensors of unknown size" if one.unknown else ""
-            what = "for the gradients" if verb == "keeps" else f"to {_short(one.target)}"
-            console.print(
-                f"{_short(one.source)} {verb} {one.tensors} tensors {what} in each {each}: "
-                f"{size(one.step_bytes)}, and {size(one.row_bytes)} for each row{unknown}.",
-                highlight=False,
-                soft_wrap=True,
-            )
+    for tensors in (*found.activations, *found.crossings):
+        unknown = f", and {tensors.unknown} tensors of unknown size" if tensors.unknown else ""
+        stays = tensors.source == tensors.target
+        what = "keeps {} tensors for the gradients" if stays else f"sends {{}} tensors to {_short(tensors.target)}"
+        console.print(
+            f"{_short(tensors.source)} {what.format(tensors.tensors)} in each {each}: "
+            f"{size(tensors.step_bytes)}, and {size(tensors.row_bytes)} for each row{unknown}.",
+            highlight=False,
+            soft_wrap=True,
+        )
     if not found.crossings:
         console.print("No tensor crosses between devices.")
     if found.stages:

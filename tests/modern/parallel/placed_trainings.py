@@ -1,6 +1,7 @@
 """Trains models on one device and on a mesh of two, and prints what differs, what lives where, and what the plan had estimated.
 
-Arguments are names of models in ``placed_models``, or "surface" for all models of ``tests/modern/surface``.
+Arguments are names of models in ``placed_models``, or "surface" for all models of ``tests/modern/surface``. With "strategy" it prints
+where variables live that a strategy with one replica makes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.modern.callbacks.base import Callback, Progress
-from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
+from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan, PlaceRule
 from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
+from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording import randomness
 from estimator_bridge.runtime.estimator_calls import methods
 from tests.modern.jobs import ModelFn, engine, estimator, saved
@@ -95,6 +100,17 @@ def _different(folder: Path, other: Path) -> list[str]:
     return sorted((one.keys() ^ two.keys()) | {name for name in shared if not np.array_equal(one[name], two[name])})
 
 
+def of_a_strategy() -> list[str]:
+    """Returns the device of each variable of a model on two devices, slots included, as a worker has it."""
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    with tempfile.TemporaryDirectory() as folder:
+        model = model_graph.build(CASES["adam"].make(Path(folder)), CASES["adam"].input_fn, model_graph.TRAIN, None)
+        place = Placer(PlacementPlan(2, (PlaceRule("embedding", 1),)), Mesh(("/device:CPU:0", "/device:CPU:1")))
+        with strategy.scope():
+            made = Transplant(model, place=place).variables
+    return sorted(f"{name} {one.values[0].device[-5:]}" for name, one in made.items() if hasattr(one, "values"))
+
+
 def surface_models() -> dict[str, ModelFn]:
     """Returns the models that cover what scripts write."""
     from tests.modern.surface import building, flow, optimizing
@@ -107,6 +123,9 @@ def main() -> None:
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
     )
+    if sys.argv[1:] == ["strategy"]:
+        sys.stdout.write(json.dumps(of_a_strategy()))
+        return
     cases = CASES
     if sys.argv[1:] == ["surface"]:
         randomness.equalise()

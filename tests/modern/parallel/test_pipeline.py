@@ -14,8 +14,8 @@ from estimator_bridge.modern.parallel.estimates import estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import PlacementPlan
-from tests.modern.jobs import ModelFn, v1
-from tests.modern.parallel.placed_models import WIDTH, dense, mlp, spec, summed
+from tests.modern.jobs import ModelFn, spec, v1
+from tests.modern.parallel.placed_models import WIDTH, dense, mlp, summed
 from tests.modern.parallel.test_placement import CPUS, step_of
 from tests.running import python_output
 

@@ -83,6 +83,16 @@ def test_slots_live_beside_their_variables(trained: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+def test_variables_of_a_worker_live_where_the_plan_says() -> None:
+    """A strategy makes them, and its optimizer the slots; the strategy's own device would be the first."""
+    found = json.loads(python_output(sys.executable, Path(__file__).with_name("placed_trainings.py"), "strategy"))
+    embedded = ["embedding CPU:1", "embedding/Adam CPU:1", "embedding/Adam_1 CPU:1"]
+    assert [line for line in found if line.startswith("embedding")] == embedded
+    assert "dense/kernel CPU:0" in found
+    assert "dense/kernel/Adam CPU:0" in found
+
+
+@pytest.mark.slow
 def test_other_models_are_bit_identical() -> None:
     """Rules, other optimizers, the script's devices, tables of a canned Estimator, and micro-batches."""
     results = trained_by(*(name for name in CASES if name not in QUICK))

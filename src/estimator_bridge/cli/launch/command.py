@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.launch import options
 from estimator_bridge.cli.launch.schedulers import check_engine, scheduler_input
+from estimator_bridge.cli.parallel_plan import add_plan, plan_flags, plan_of
 from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.audit_records import EVERY
 from estimator_bridge.cluster.tasks import TaskContext
@@ -48,6 +49,7 @@ def add_parser(verbs: Any) -> None:
         epilog=_EPILOG,
     )
     add_options(parser, "--path", "--py2", "--tf-version", "--fetch-contrib")
+    add_plan(parser)
     for add_group in (*options.GROUPS, add_script):
         add_group(parser)
     parser.set_defaults(execute=execute)
@@ -67,6 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script_of(arguments).check()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     flags += ["--tf-version", arguments.tf_version] if arguments.tf_version else []
+    flags += _plan_flags(arguments)
     timeouts = Timeouts(
         arguments.ready_timeout,
         arguments.finish_timeout,
@@ -93,6 +96,24 @@ def execute(arguments: argparse.Namespace) -> int:
     if result.outcome.problem is not None:
         _logger.error("%s", result.outcome.problem)
     return result.outcome.code
+
+
+def _plan_flags(arguments: argparse.Namespace) -> list[str]:
+    """Returns the options of a plan for each task.
+
+    Raises:
+        BridgeError: The plan cannot be carried out by these tasks.
+    """
+    plan_of(arguments)
+    flags = plan_flags(arguments)
+    if flags and arguments.path != "modern":
+        raise BridgeError(
+            f"{flags[0]} works only on the modern path.",
+            expected=f"--path modern {flags[0]}",
+            received=f"--path {arguments.path} {flags[0]}",
+            fix="Add --path modern, or leave out the plan.",
+        )
+    return flags
 
 
 def _audit(arguments: argparse.Namespace, context: TaskContext | None) -> AuditRequest | None:

@@ -18,12 +18,12 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.random_streams import unshared
 from estimator_bridge.modern.graph.side_effects import Effects
 from estimator_bridge.modern.graph.stages import Stage
-from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
+from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """What one stage computes of a micro-batch, forward or backward; the last stage does both at once.
+    """Computation of one stage for one micro-batch, forward or backward; the last stage does both at once.
 
     Attributes:
         fragment: Operations.

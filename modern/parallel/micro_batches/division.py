@@ -16,7 +16,13 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.graph.stages import Plan, Stage, read_again
 from estimator_bridge.modern.graph.variables import writes
-from estimator_bridge.modern.parallel.reductions import Reduction, data_producers, names_rows_once, reductions, trained
+from estimator_bridge.modern.parallel.micro_batches.reductions import (
+    Reduction,
+    data_producers,
+    names_rows_once,
+    reductions,
+    trained,
+)
 
 _WITHOUT = "Train without --micro"
 

@@ -17,8 +17,8 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.parallel.micro_batches import UNEQUAL, MicroBatches, looped
-from estimator_bridge.modern.parallel.reductions import Reduction, data_producers
+from estimator_bridge.modern.parallel.micro_batches.loop import UNEQUAL, MicroBatches, looped
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, data_producers
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
 logging = tf.compat.v1.logging

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
-from estimator_bridge.modern.parallel.reductions import Reduction
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 
 UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
 

@@ -14,12 +14,12 @@ from estimator_bridge.modern.graph.optimizers.capture import sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore
-from estimator_bridge.modern.parallel.division import Division
-from estimator_bridge.modern.parallel.micro_batches import Loop, MicroBatches
-from estimator_bridge.modern.parallel.pipeline import Piece, PipelinedLoop, pieces
-from estimator_bridge.modern.parallel.reductions import Reduction, losses_of, names_rows_once
-from estimator_bridge.modern.parallel.regularization import Regularization
-from estimator_bridge.modern.parallel.row_checks import check_of
+from estimator_bridge.modern.parallel.micro_batches.division import Division
+from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
+from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
+from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
+from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of
 from estimator_bridge.modern.step.split_checks import nonlinear_part
 from estimator_bridge.modern.step.transplant import Parts, Transplant
 
@@ -95,7 +95,11 @@ class AccumulatingTransplant(Transplant):
         for part in reversed(self._division.parts):
             run: Any = store.function(part.each.fragment)
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
-            loop = PipelinedLoop(*own, number=self._number, pieces=self._pieces(part.each, store)) if self._pipeline else Loop(*own)
+            loop = (
+                PipelinedLoop(*own, number=self._number, pieces=self._pieces(part.each, store))
+                if self._pipeline
+                else Loop(*own)
+            )
             if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
                 ops = part.each.operations & self._division.core
                 loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves)
