@@ -237,6 +237,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
     if named:
         raise BridgeError(f"{named[0]} is for one script on two paths, not for a rewrite.", fix=f"Leave out {named[0]}.")
     new, *rest = script.args
+    rest = rest[rest[:1] == ["--"] :]  # "--" between two scripts and their arguments belongs to neither
     own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()
     plan = RewritePlan(

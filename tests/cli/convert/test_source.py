@@ -114,6 +114,17 @@ def test_python_2_is_rewritten_if_asked(run: Run, tmp_path: Path) -> None:
     assert f"two.py:{len(script.read_text().splitlines())}: approximate: /: Python 2 divides" in err
 
 
+def test_python_2_that_python_3_parses_is_rewritten_if_asked(run: Run, tmp_path: Path) -> None:
+    """``map`` gives a list in Python 2."""
+    script = tmp_path / "two.py"
+    script.write_text(f"{WHOLE.read_text()}\nwidths = map(int, '3,4'.split(','))\nprint(widths[0] / 2)\n")
+    code, out, err = run("--py2", script)
+    assert code == 0
+    assert "widths = list(map(int, '3,4'.split(',')))" in out
+    assert "approximate: /: Python 2 divides" in err
+    assert "list(map" not in run(script)[1]
+
+
 def test_code_scanning_reads_what_needs_a_human(run: Run) -> None:
     results = json.loads(run("--check", "--format", "sarif", FOR_HUMANS)[1])["runs"][0]["results"]
     errors = [one for one in results if one["level"] == "error"]

@@ -95,7 +95,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if whole and not (folder or arguments.check or arguments.format != "text"):
         raise BridgeError(f"{arguments.script} is a folder.", expected="a folder for the new files", fix="Add --out FOLDER.")
     sources = _sources(arguments.script, arguments.py2)
-    converted = _converted(sources, together=folder or whole, shim=arguments.body == "shim")
+    converted = _converted(sources, folder or whole, arguments.body == "shim", arguments.py2)
     if not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
@@ -122,7 +122,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace, new: Path) -> int:
     """Returns the exit code of a comparison of both scripts, in a process of its own."""
-    command = [sys.executable, "-m", "estimator_bridge", "compare", str(arguments.script), str(new), *arguments.args]
+    python2 = ["--py2"] if arguments.py2 else []
+    command = [sys.executable, "-m", "estimator_bridge", "compare", *python2, str(arguments.script), str(new), *arguments.args]
     sys.stdout.flush()
     return subprocess.run(command, stdout=sys.stderr if arguments.format == "json" else None, check=False).returncode
 
@@ -139,13 +140,14 @@ def _sources(script: Path, python2: bool) -> dict[Path, Source]:
     return {path: _read(path, python2) for path in paths}
 
 
-def _converted(sources: Mapping[Path, Source], together: bool, shim: bool = False) -> dict[Path, Conversion]:
+def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool) -> dict[Path, Conversion]:
     """Returns the conversions of a script and of its modules.
 
     Args:
         sources: Files; the script comes first.
         together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
         shim: Value of ``shim`` in ``convert``.
+        python2: True if the files were written for Python 2.
     """
     from estimator_bridge.compat.source.fixers.conversion import convert
 
@@ -158,19 +160,20 @@ def _converted(sources: Mapping[Path, Source], together: bool, shim: bool = Fals
             for place, (function, model) in itertools.product(range(len(parts)), conversion.models.items()):
                 elsewhere[".".join([*parts[place:], function])] = model  # a relative import names the last parts alone
         found = {path: convert(one.text, elsewhere, shim) for path, one in sources.items()} if elsewhere else found
-    found = {path: _with_losses(sources[path], one) for path, one in found.items()}
+    found = {path: _with_losses(sources[path], one, python2) for path, one in found.items()}
     return {
         path: one for path, one in found.items() if path == script or together or one.text != sources[path].text or one.changes
     }
 
 
-def _with_losses(source: Source, conversion: Conversion) -> Conversion:
+def _with_losses(source: Source, conversion: Conversion, python2: bool) -> Conversion:
     """Returns a conversion with a line for what reading the file has changed: lines of IPython, and Python 2's division."""
     from estimator_bridge.compat.source.fixers.marks import Change, Outcome
+    from estimator_bridge.compat.source.python2.mending import mend
 
     message = "left out: only a notebook runs it"
     lost = [Change(one.line, one.symbol, Outcome.APPROXIMATE, message) for one in source.ipython_lines]
-    if source.error is not None:
+    if python2 and not mend(source.text.encode()).true_division:
         message = "Python 2 divides whole numbers down; write // where that is meant"
         divisions = (node for node in ast.walk(ast.parse(source.text)) if isinstance(node, ast.BinOp))
         lost += [Change(one.lineno, "/", Outcome.APPROXIMATE, message) for one in divisions if isinstance(one.op, ast.Div)]
@@ -216,7 +219,8 @@ def _read(path: Path, python2: bool) -> Source:
         )
     try:
         source = read_source(content, str(path))
-        text = mend(content).text if source.error is not None and python2 else source.text
+        is_notebook = bool(source.cells.starts)
+        text = mend(content).text if python2 and (source.error is not None or not is_notebook) else source.text
         libcst.parse_module(text)
         return dataclasses.replace(source, text=text)
     except (SyntaxError, libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
