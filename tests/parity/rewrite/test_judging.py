@@ -75,3 +75,36 @@ def test_other_predictions_are_different(tmp_path: Path) -> None:
     result = judged_predictions(tmp_path, {"probabilities": 1 / (1 + np.exp(-LOGITS))}, LOGITS * 1.01)
 
     assert (result.verdict, [group.is_equal for group in result.predictions]) == ("different", [False])
+
+
+@pytest.mark.parametrize(
+    ("old", "shaken", "verdict", "step"),
+    [
+        (
+            [1.0, 1.0, 1.001, 1.0019],
+            [1.0, 1.0, 1.0002, 1.0],
+            "equal",
+            None,
+        ),  # no more than 10 times what rounding grew to before
+        ([1.0, 1.0, 1.001, 1.002], [1.0, 1.0, 1.0, 1.0002], "different", 3),  # it had not grown yet
+        ([1.0, 1.0, 1.003, 1.0], [1.0, 1.0, 1.0002, 1.0], "different", 3),  # 15 times as much
+        ([1.0, 1.0, 1.001, 1.002], None, "different", 3),
+    ],
+)
+def test_rounding_that_grows_is_no_difference(
+    tmp_path: Path, old: list[float], shaken: list[float] | None, verdict: str, step: int | None
+) -> None:
+    """By hand; the new side's own losses are 1."""
+    traces = [Trace(tmp_path / side) for side in ("old", "new", "shaken")]
+    for trace, losses in zip(traces, (old, [1.0] * 4, shaken or []), strict=True):
+        trace.make()
+        trace.write("train", call="train-0", max_steps=None, estimator="Estimator")
+        for number, loss in enumerate(losses, 1):
+            trace.write("step", call="train-0", step=number, loss=loss, iterations=[])
+    before, after, errors = traces
+    own: dict[str, Any] = {"plan": RewritePlan(Script("new.py")), "command": ("old.py", "new.py"), "thresholds": Thresholds()}
+
+    result = judge_rewrite(before, after, after, **own, shaken=errors if shaken else None)
+
+    assert (result.verdict, result.findings[0].step if result.findings else None) == (verdict, step)
+    assert any("rounding that grows" in note for note in result.notes) is (shaken is not None and verdict == "equal")

@@ -36,11 +36,19 @@ from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 
 SIDES = ("old", "new")
+ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place grows to that still counts as rounding
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
 
 def judge_rewrite(
-    old: Trace, new: Trace, free: Trace, *, plan: RewritePlan, command: tuple[str, ...], thresholds: Thresholds
+    old: Trace,
+    new: Trace,
+    free: Trace,
+    *,
+    plan: RewritePlan,
+    command: tuple[str, ...],
+    thresholds: Thresholds,
+    shaken: Trace | None = None,
 ) -> ParityResult:
     """Compares an old script with its rewrite.
 
@@ -51,6 +59,7 @@ def judge_rewrite(
         plan: Comparison.
         command: Old script and its arguments, for the report.
         thresholds: Largest differences that count as equal.
+        shaken: Trace of the new side with anchors whose values differ in their last place.
 
     Returns:
         The result.
@@ -75,7 +84,12 @@ def judge_rewrite(
         if not group.is_equal
     ]
     of_inputs, input_notes = judge_inputs(new)
-    outside = list(loss_findings(losses, thresholds, SIDES))
+    rounded = _grown_from_rounding(losses, new, shaken, evidence, thresholds) if shaken else []
+    if rounded:
+        pairs = zip(losses, evidence.old.losses, evidence.new.losses, strict=False)
+        kept = tuple(here if point in rounded else there for point, here, there in pairs)
+        evidence = dataclasses.replace(evidence, new=dataclasses.replace(evidence.new, losses=kept))
+    outside = list(loss_findings([point for point in losses if point not in rounded], thresholds, SIDES))
     iterations = list(_iterations(old, new))
     findings = [
         *_unpaired(old, names),
@@ -106,6 +120,7 @@ def judge_rewrite(
         f"The new side is {' '.join([str(plan.script), *plan.script.args])}.",
         *_anchor_notes(old, names, plan),
         *_free_notes(old, free, thresholds),
+        *_rounding_notes(rounded),
         *metric_notes,
         *update_notes,
         *prediction_notes,
@@ -146,6 +161,33 @@ def pair_losses(old: Trace, new: Trace) -> tuple[LossPoint, ...]:
     """Returns the losses of the steps that both sides took."""
     pairs = zip(old.events("step"), new.events("step"), strict=False)
     return tuple(LossPoint(here["step"], here["loss"], there["loss"]) for here, there in pairs)
+
+
+def _grown_from_rounding(
+    losses: tuple[LossPoint, ...], new: Trace, shaken: Trace, evidence: Evidence, thresholds: Thresholds
+) -> list[LossPoint]:
+    """Returns the losses outside that differ no more than the new side's own if the values before have an error in their last place.
+
+    A fault shows at once or grows from more than that. So each step counts with the largest difference since the last anchor, up to it.
+    """
+    explained: list[LossPoint] = []
+    largest = 0.0
+    for number, (point, own, other) in enumerate(zip(losses, new.events("step"), shaken.events("step"), strict=False)):
+        largest = max(0.0 if number in evidence.anchored else largest, abs(own["loss"] - other["loss"]))
+        is_outside = not thresholds.accept(point.legacy, point.modern)
+        if is_outside and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
+            explained.append(point)
+    return explained
+
+
+def _rounding_notes(points: list[LossPoint]) -> Iterator[str]:
+    if points:
+        worst = max(points, key=lambda point: rel_diff(point.legacy, point.modern))
+        yield (
+            f"{len(points)} losses are outside by rounding that grows between anchors, by a rel_diff of up to "
+            f"{rel_diff(worst.legacy, worst.modern):.2g} at step {worst.step}: the new side's own losses part as far if the values that it "
+            "is given differ in their last place. --anchor 1 leaves rounding no step to grow."
+        )
 
 
 def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:

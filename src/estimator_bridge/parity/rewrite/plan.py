@@ -28,6 +28,7 @@ class RewritePlan:
         accept_order: True to pair variables of equal shape in order.
         adapt: ``module:function`` that turns a recorded batch into one of the new script; empty for none.
         is_free: True to give back no values.
+        is_shaken: True to give back values with an error in their last place, which shows what rounding grows to.
     """
 
     script: Script
@@ -37,6 +38,7 @@ class RewritePlan:
     accept_order: bool = False
     adapt: str = ""
     is_free: bool = False
+    is_shaken: bool = False
 
     def has_anchor(self, step: int, every: int) -> bool:
         """Returns True if a step has an anchor.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.compat.checkpoint import ConversionReport, convert, read_index
@@ -75,7 +76,17 @@ class Weights:
         self._checkpoint.restore(target).expect_partial()
         for variable, value in zip(kept, before, strict=True):
             variable.assign(value)
+        if self._plan.is_shaken:
+            self._shake()
         return report
+
+    def _shake(self) -> None:
+        """Changes each weight by about a unit in its last place, up or down."""
+        random = np.random.RandomState(0)
+        for variable in (variable for model in self.models for variable in model.trainable_variables):
+            value = variable.numpy()
+            signs = random.choice([-1.0, 1.0], value.shape).astype(value.dtype)
+            variable.assign(value * (1 + signs * np.finfo(value.dtype).eps))
 
     def _convert(self, source: str, target: str, like: str) -> ConversionReport:
         given = dict(self._given(source, like)) | {name: key for name, (key, _) in self._regrouped.items()}
