@@ -69,6 +69,10 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 """Function of TensorFlow 1: its name in TensorFlow 2, and the positional arguments and keywords with which both compute the same."""
 
 
+SAME_VALUES = {"contrib.data.AUTOTUNE": "data.AUTOTUNE"}
+"""Value of TensorFlow 1: its name in TensorFlow 2."""
+
+
 @functools.cache
 def kept_names() -> frozenset[str]:
     """Returns the names below ``tf`` that mean the same object in both versions."""
@@ -96,12 +100,14 @@ def numpy_spelled(name: str) -> str | None:
 
 
 def is_respelled(name: str, call: cst.Call | None) -> bool:
-    """Returns True for a call that TensorFlow 2 has under another name, with all its arguments.
+    """Returns True for a value, or a call with all its arguments, that TensorFlow 2 has under another name.
 
     Args:
         name: Name of the function, e.g. ``tensorflow.abs``.
         call: The call; None if the function is not called.
     """
+    if name.removeprefix("tensorflow.") in SAME_VALUES:
+        return True
     row = SAME_CALLS.get(name.removeprefix("tensorflow."))
     if row is None or call is None:
         return False
@@ -124,7 +130,7 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
     name = script.name(node)
     if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
         return None
-    if is_respelled(name, call):
+    if is_respelled(name, call) and name.removeprefix("tensorflow.") in SAME_CALLS:
         return SAME_CALLS[name.removeprefix("tensorflow.")][0]
     text, module = _spelling(name), script.module_behind(node)
     return None if module and text is not None and text.startswith(f"{_spelling(module)}.") else text
@@ -132,6 +138,8 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
 
 def _spelling(name: str) -> str | None:
     below = name.removeprefix("tensorflow.")
+    if below in SAME_VALUES:
+        return SAME_VALUES[below]
     if below.startswith(_STAY):
         return None
     kept = {below, below.rpartition(".")[0]} & kept_names()

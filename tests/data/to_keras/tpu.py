@@ -37,7 +37,12 @@ def model_fn_builder(units, use_tpu):
                             [labels, logits])  # fmt: skip
             output_spec = tf.contrib.tpu.TPUEstimatorSpec(mode=mode, loss=loss, eval_metrics=eval_metrics)
         else:
-            output_spec = tf.contrib.tpu.TPUEstimatorSpec(mode=mode, predictions={"p": tf.nn.softmax(logits)})
+            predictions = {"p": tf.nn.softmax(logits)}
+            if use_tpu:  # the same
+                output_spec = tf.contrib.tpu.TPUEstimatorSpec(mode=mode, predictions=predictions)
+            else:
+                # as plain one
+                output_spec = tf.estimator.EstimatorSpec(mode=mode, predictions=predictions)
         return output_spec
 
     return model_fn
@@ -49,7 +54,7 @@ def input_fn_builder(seed):
         labels = draws.randint(0, 3, 48)
         values = (labels[:, None] + draws.rand(48, 4)).astype(np.float32)
         data = tf.data.Dataset.from_tensor_slices(({"x": values}, labels.astype(np.int64)))
-        return data.repeat().batch(params["batch_size"], drop_remainder=True)
+        return data.repeat().batch(params["batch_size"], drop_remainder=True).prefetch(tf.contrib.data.AUTOTUNE)
 
     return input_fn
 

@@ -36,6 +36,13 @@ def test_equal_trainings_have_no_cause(training: Training) -> None:
     assert find_causes(evidence(training, training)) == []
 
 
+def test_numbers_that_an_optimizer_of_the_scripts_own_keeps_elsewhere_are_no_cause() -> None:
+    """Losses part for another reason; Keras' own optimizers have 0 where they have no epsilon."""
+    own = changed(ADAM, hyperparameters=(), name="KernelOptimizer")
+    assert find_causes(evidence(ADAM, own)) == []
+    assert cause_of(ADAM, changed(own, rates=(0.2,) * STEPS)).name is not CauseName.EPSILON
+
+
 @pytest.mark.parametrize(
     ("old", "new", "name", "words"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.script import TPU, Script, code, nodes, simple_name
@@ -24,7 +26,47 @@ def without_tpu(script: Script) -> str:
     asked = {
         simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"
     }
-    return script.module.visit(_WithoutTpu(script, asked - {""})).code
+    text: str = script.module.visit(_WithoutTpu(script, asked - {""})).code
+    return text if text == script.module.code else _without_choices(text)
+
+
+def _without_choices(text: str) -> str:
+    """Returns the source without tests that decide nothing any more: both branches are equal, or a name gets its own value.
+
+    All other lines keep their numbers, and comments stay.
+    """
+    lines = text.split("\n")
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.If) or any(isinstance(one, ast.Call) for one in ast.walk(node.test)):
+            continue
+        inside = range(node.lineno - 1, node.end_lineno or node.lineno)
+        strings = (one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr))
+        is_equal = [ast.dump(one) for one in node.body] == [ast.dump(one) for one in node.orelse]
+        if any(one.lineno != one.end_lineno for one in strings) or not (is_equal or _keeps_names(node)):
+            continue
+        kept = range(node.orelse[0].lineno - 1, inside.stop) if is_equal else range(0)
+        indent = node.orelse[0].col_offset - node.col_offset if is_equal else 0
+        for number in inside:
+            if number in kept:
+                lines[number] = lines[number][indent:] if not lines[number][:indent].strip() else lines[number]
+            elif not lines[number].lstrip().startswith("#"):
+                lines[number] = ""
+    changed = "\n".join(lines)
+    try:
+        ast.parse(changed)
+    except SyntaxError:  # a block had nothing else
+        return text
+    return changed
+
+
+def _keeps_names(node: ast.If) -> bool:
+    """Returns True for ``if ...: optimizer = optimizer``."""
+    return not node.orelse and all(
+        isinstance(one, ast.Assign)
+        and isinstance(one.value, ast.Name)
+        and [ast.unparse(t) for t in one.targets] == [one.value.id]
+        for one in node.body
+    )
 
 
 class _WithoutTpu(cst.CSTTransformer):

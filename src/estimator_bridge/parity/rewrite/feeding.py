@@ -30,6 +30,7 @@ class Leaf:
         rank: Number of dimensions; None if it is not known.
         last: Size of the last dimension; None if it is not known.
         row: Shape without the batch dimension; None if the rank is not known.
+        rows: Size of the batch dimension; None if it is not known, or varies.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Leaf:
     rank: int | None
     last: int | None = None
     row: tuple[int | None, ...] | None = None
+    rows: int | None = None
 
     def __str__(self) -> str:
         return f"{self.path} ({self.dtype}, {'unknown rank' if self.rank is None else f'rank {self.rank}'})"
@@ -65,7 +67,7 @@ def leaves_of(structure: Any, has_labels: bool) -> list[Leaf]:
 def _leaf(path: str, value: Any) -> Leaf:
     shape = tf.TensorShape(value.shape)
     sizes = tuple(shape.as_list()) if shape.rank else (None,)
-    return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, sizes[-1], sizes[1:] if shape.rank else None)
+    return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, sizes[-1], sizes[1:] if shape.rank else None, sizes[0])
 
 
 def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:

@@ -47,6 +47,7 @@ class Session:
         self._is_limited = any(old.events("limited"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
+        self._rows = {e["call"]: {leaf[5] for leaf in e["leaves"]} for e in old.events("structure")}
         self._start = self._steps[0]["step"] - 1 if self._steps else 0
         self._notes: set[str] = set()
         self._has_shapes = False
@@ -122,6 +123,11 @@ class Session:
     def structure(self, call: str) -> Sequence[Leaf]:
         """Returns the description of a call's recorded tensors."""
         return self._structures.get(call, ())
+
+    def has_rows(self, call: str, rows: int | None) -> bool:
+        """Returns True if all batches of a recorded call, or of all trainings, have a number of rows by their static shapes."""
+        calls = [event["call"] for event in self.old.events("train")] if call == CALL else [call]
+        return rows is not None and all(self._rows.get(one) == {rows} for one in calls)
 
     def fed(self, own: Any, spec: Any, recorded: tuple[str, list[Any]] | None) -> Any:
         """Returns a recorded batch in the new script's structure; the script's own batch after the last recorded one."""
@@ -474,7 +480,8 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
     spec = own.element_spec
 
     def loose(leaf: Any) -> Any:
-        return tf.TensorSpec([None, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
+        rows = leaf.shape[0] if leaf.shape.rank and session.has_rows(what, leaf.shape[0]) else None
+        return tf.TensorSpec([rows, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
 
     def batches() -> Iterator[Any]:
         following = begin()

@@ -10,7 +10,7 @@ import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import OPTIMIZER, Parting, Rule, at, parting
-from estimator_bridge.parity.causes.optimizers.pairs import paired_optimizers
+from estimator_bridge.parity.causes.optimizers.pairs import KERAS, paired_optimizers
 from estimator_bridge.parity.evidence import Evidence, OptimizerEvidence
 
 
@@ -56,6 +56,8 @@ def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[Optim
     """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
     for old, new in paired_optimizers(parting(evidence)):
         here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
+        if row.key not in new.hyperparameters and new.name not in KERAS.values():
+            continue  # an optimizer of the script's own may keep it elsewhere
         if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
             continue
         if row.key == "epsilon" and "epsilon" not in old.hyperparameters and there < 1e-6:
