@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 
 import libcst as cst
 
@@ -36,6 +38,12 @@ def _without_choices(text: str) -> str:
     All other lines keep their numbers, and comments stay.
     """
     lines = text.split("\n")
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = {
+        token.start[0]: " " * (len(token.line) - len(token.line.lstrip())) + token.string
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    }
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.If) or any(isinstance(one, ast.Call) for one in ast.walk(node.test)):
             continue
@@ -49,8 +57,8 @@ def _without_choices(text: str) -> str:
         for number in inside:
             if number in kept:
                 lines[number] = lines[number][indent:] if not lines[number][:indent].strip() else lines[number]
-            elif not lines[number].lstrip().startswith("#"):
-                lines[number] = ""
+            else:
+                lines[number] = comments.get(number + 1, "")
     changed = "\n".join(lines)
     try:
         ast.parse(changed)
