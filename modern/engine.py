@@ -30,6 +30,7 @@ from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
+from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
 from estimator_bridge.modern.step.transplant import Transplant
@@ -105,7 +106,8 @@ class ModernEngine(Engine):
             self._check_mesh(estimator.config)
             chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
             self._check_workers(chosen)
-            chosen = dataclasses.replace(chosen, micro_batches=self.micro)
+            around = functools.partial(partitioned, self.placement.rules)
+            chosen = dataclasses.replace(chosen, micro_batches=self.micro, around_model=around)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)

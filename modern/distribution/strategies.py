@@ -1,5 +1,6 @@
 """Choice of the tf.distribute strategy that a RunConfig stands for."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
@@ -31,11 +32,13 @@ class Distribution:
         strategy: ``tf.distribute`` strategy.
         split: True if the replicas split each batch.
         micro_batches: Number of parts in which each replica computes its rows of a batch, one after the other.
+        around_model: Function that makes the context in which the model_fn builds the training graph.
     """
 
     strategy: Any
     split: bool = False
     micro_batches: int = 1
+    around_model: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
     @property
     def replicas(self) -> int:

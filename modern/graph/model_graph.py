@@ -158,6 +158,7 @@ def build(
     split: bool = False,
     input_seed: int | None = None,
     micro_batches: int = 1,
+    around_model: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> ModelGraph:
     """Calls input_fn and model_fn in a graph of their own.
 
@@ -170,6 +171,7 @@ def build(
         split: True if the replicas split each batch, so that the model_fn sees the shape of one part; else each takes whole batches.
         input_seed: Seed of the input_fn's random numbers if the RunConfig has none.
         micro_batches: Number of parts in which each replica computes its rows of a batch; the model_fn sees the shape of one.
+        around_model: Function that makes the context in which the model_fn is called.
 
     Returns:
         The graph, with placeholders between the input and the model.
@@ -192,6 +194,7 @@ def build(
             recorded_synchronous() as synchronous,
             recorded_derivations() as derivations,
             _shape_refusals(micro_batches),
+            around_model(),
         ):
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
         if isinstance(spec.loss, tf.Variable):  # e.g., a moving average

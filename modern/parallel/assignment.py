@@ -133,7 +133,8 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
     chosen: dict[str, tuple[str, str]] = {}
     names = [unit.first.op.name for unit in units]
     for rule in rules:
-        matched = [name for name in names if re.fullmatch(rule.match, name)]
+        of_shards = rf"(?:{rule.match})/part_\d+" if rule.shards > 1 else rule.match
+        matched = [name for name in names if re.fullmatch(of_shards, name)]
         left = [name for name in matched if name not in chosen]
         if not left:
             near = difflib.get_close_matches(rule.match, names, n=3, cutoff=0.3)
@@ -148,8 +149,14 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
                 received=f"{len(names)} variables, e.g. {', '.join(near or names[:3])}",
                 fix="Correct the pattern, or leave it out; estimator-bridge plan lists all variables.",
             )
-        chosen |= {name: (mesh.name(rule.device), rule.match) for name in left}
+        chosen |= {name: (_device_of(name, rule, mesh), rule.match) for name in left}
     return chosen
+
+
+def _device_of(name: str, rule: PlaceRule, mesh: Mesh) -> str:
+    if rule.shards == 1:
+        return mesh.name(rule.device)
+    return mesh.names[(int(rule.device) + int(name.rpartition("_")[2])) % len(mesh.names)]
 
 
 def script_device(op: Operation, mesh: Mesh) -> str | None:

@@ -19,6 +19,7 @@ from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, assign, script_device
 from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.partitioning import check_shards
 from estimator_bridge.modern.parallel.plan import PlacementPlan
 
 logging = tf.compat.v1.logging
@@ -49,6 +50,8 @@ class Placer:
 
     def placed(self, model: ModelGraph, step: Plan) -> tuple[Assignment, Mapping[str, str], Cut | None]:
         """Returns the devices of a training step's variables, those of its operations, and the stages of a pipeline."""
+        if any(rule.shards > 1 for rule in self.plan.rules):
+            check_shards(model, step)
         if not self.plan.is_pipeline:
             assignment = assign(self.plan, self.mesh, model, step)
             return assignment, placed_operations(self.plan, self.mesh, assignment, step), None

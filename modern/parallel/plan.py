@@ -23,11 +23,15 @@ class PlaceRule:
 
     Attributes:
         match: Regular expression.
-        device: Number of a device of the mesh, from 0, or ``HOST``.
+        device: Number of a device of the mesh, from 0, or ``HOST``. Shards begin there, and go to one device after the other.
+        shards: Number of parts into which each of these variables is cut.
+        axis: Axis that is cut.
     """
 
     match: str
-    device: int | str
+    device: int | str = 0
+    shards: int = 1
+    axis: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,8 +155,8 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
     "place": {
         "match": _Key(_is_pattern, "a regular expression for whole names of variables, in quotes"),
         "device": _Key(_is_device, f'the number of a device, from 0, or "{HOST}"'),
-        "shards": _Key(_is_count, _COUNT, (), "Leave out shards; tf.fixed_size_partitioner in the script cuts a variable."),
-        "axis": _Key(lambda value: type(value) is int, "a whole number", (), "Leave out axis."),
+        "shards": _Key(_is_count, _COUNT),
+        "axis": _Key(lambda value: type(value) is int and value >= 0, "a whole number of 0 or more"),
         "layout": _Key(_is_list, "a list of axes", (), "Leave out layout, and give a device."),
     },
     "script": {"devices": _Key(lambda value: isinstance(value, bool), "true or false")},
@@ -284,10 +288,15 @@ def _check(key: _Key, name: str, value: Any) -> None:
 
 
 def _rule(table: Mapping[str, Any], source: str) -> PlaceRule:
-    missing = [key for key in ("match", "device") if key not in table]
+    missing = "match" if "match" not in table else "device" if table.keys() <= {"match", "axis"} else ""
     if missing:
-        raise BridgeError(f"{source}: a [[place]] has no {missing[0]}.", expected="match and device", received=", ".join(table))
-    return PlaceRule(table["match"], table["device"])
+        expected = "match, and device or shards"
+        raise BridgeError(f"{source}: a [[place]] has no {missing}.", expected=expected, received=", ".join(table))
+    if table.get("shards", 1) > 1 and table.get("device") == HOST:
+        raise BridgeError(
+            f"{source}: shards live on the devices of the mesh.", expected="shards without a device, or the first"
+        )
+    return PlaceRule(**table)
 
 
 def _script_devices(tables: Mapping[str, Any]) -> bool:

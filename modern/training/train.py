@@ -132,9 +132,8 @@ def training_model(estimator: Any, input_fn: Callable[..., Any], distribution: D
     seed = common_seed(input_fn, distribution)
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
     micro = distribution.micro_batches
-    return model_graph.build(
-        estimator, given, model_graph.TRAIN, latest, distribution.replicas, distribution.split, seed, micro
-    )
+    own = distribution.replicas, distribution.split, seed, micro, distribution.around_model
+    return model_graph.build(estimator, given, model_graph.TRAIN, latest, *own)
 
 
 class _Source:

@@ -146,6 +146,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "_internal_apply_gradients _distributed_apply": "records what optimizers of either family apply, after clipping",
     },
     f"{_OPS}.gradients_util": {"_GradientsHelper": "records the gradients of an old script before it clips them"},
+    f"{_OPS}.embedding_ops": {"_embedding_lookup_and_transform": "finds the rows of a variable that a plan cuts"},
     "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},
     "tensorflow.python.data.ops.dataset_ops.DatasetV2": {
         "__iter__ as_numpy_iterator": "a rewrite's own loop gets the batches of the old script"

@@ -71,6 +71,24 @@ def recommender(features: Any, labels: Any, mode: str) -> Any:
     return spec(mode, loss, v1.train.AdagradOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
 
+def looked_up(features: Any, labels: Any, mode: str) -> Any:
+    """Tables that the plan cuts, one of them looked up with weights, and an optimizer that keeps a variable beside each."""
+    tables = [
+        v1.get_variable(name, [400, 8], initializer=v1.truncated_normal_initializer(seed=4)) for name in ("first", "second")
+    ]
+    ids = tf.sparse.from_dense(features["words"] * 17)
+    mean = tf.nn.embedding_lookup_sparse(tables[1], ids, None, combiner="mean")
+    net = tf.reduce_mean(tf.nn.embedding_lookup(tables[0], features["words"] * 19), 1) + mean
+    loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
+    weights = v1.trainable_variables()
+    updates = []
+    for weight, gradient in zip(weights, tf.gradients(loss, weights), strict=True):
+        speed = v1.get_variable(f"{weight.op.name}/speed", weight.shape, trainable=False, initializer=tf.zeros_initializer())
+        moved = speed.assign(0.9 * speed + tf.convert_to_tensor(gradient))
+        updates.append(weight.assign_sub(0.1 * moved))
+    return spec(mode, loss, tf.group(*updates, v1.train.get_global_step().assign_add(1)))
+
+
 def summed(features: Any, labels: Any, mode: str) -> Any:
     """A dense and an embedded part under Adam, which keeps powers of its own."""
     loss = tf.reduce_mean(tf.square(linear(features["x"]) + embedded(features["words"]) - labels))
@@ -137,6 +155,7 @@ def few_last() -> Any:
 
 
 _BY_TABLE = PlacementPlan(2, (PlaceRule("table_1/.*", 1), PlaceRule("table_0/part_[13]", "host")))
+_SHARDS = PlacementPlan(2, (PlaceRule("layer_[1-7]/kernel", 1, shards=2, axis=1), PlaceRule("layer_0/kernel", shards=2)))
 _STAGES = PlacementPlan(2, axis="pipeline")
 CASES = {
     "mlp": Case(_made(mlp), resumed=True),
@@ -148,6 +167,9 @@ CASES = {
     "script": Case(_made(scoped), PlacementPlan(2, (), True)),
     "wide and deep": Case(wide_and_deep, input_fn=named_input),
     "hook": Case(_made(mlp), hooked=True),
+    "shards": Case(_made(mlp), _SHARDS, resumed=True),
+    "shards that are looked up": Case(_made(looked_up), PlacementPlan(2, (PlaceRule("first|second", shards=3),)), resumed=True),
+    "shards of a table": Case(_made(summed), PlacementPlan(2, (PlaceRule("embedding", shards=3),)), {"micro": 2}),
     "micro": Case(_made(recommender), options={"micro": 2}),
     "pipeline": Case(_made(mlp), _STAGES, {"micro": 4}, resumed=True),
     "pipeline, whole batches": Case(_made(mlp), _STAGES),

@@ -46,6 +46,13 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, WHOLE) == ParallelPlan(PlacementPlan(2, rules, True), 4, True, 1)
 
 
+def test_shards_are_read(tmp_path: Path) -> None:
+    """Alone, or with an axis and the first device."""
+    text = "[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 4\n[[place]]\nmatch = 'b'\nshards = 2\naxis = 1\ndevice = 1"
+    rules = PlaceRule("a", 0, 4), PlaceRule("b", 1, 2, 1)
+    assert read(tmp_path, text).placement == PlacementPlan(2, rules)
+
+
 def test_a_pipeline_is_read(tmp_path: Path) -> None:
     """With the names at which its stages begin, or by the command line without them."""
     plan = PlacementPlan(3, axis="pipeline", at=("layer_2", "layer_5"))
@@ -106,6 +113,10 @@ def test_axes_that_do_not_work_together_yet_are_refused() -> None:
         ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\ndevice = 2", 'expected: 0 to 1, or "host"'),
         ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\ndevice = -1", "the number of a device"),
         ("[[place]]\nmatch = 'a'\ndevice = 0", "the mesh has one"),
+        ("[[place]]\nmatch = 'a'\nshards = 2", "the mesh has one"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\naxis = 1", "has no device"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 2\naxis = -1", "0 or more"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 2\ndevice = 'host'", "the devices of the mesh"),
         ("[script]\ndevices = true", "the mesh has one"),
         ("[mesh]\npipeline = 2\n[[place]]\nmatch = 'a'\ndevice = 1", "in a pipeline the stages do"),
         ("[mesh]\npipeline = 3\n[pipeline]\nat = ['a']", "pipeline = 2"),
@@ -130,7 +141,6 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> 
         "[optimizer]\nstate = 'sharded'",
         "[optimizer]\ngradients = 'float16'",
         "[elastic]\nworkers = [1, 4]",
-        "[[place]]\nmatch = 'a'\nshards = 2",
         "[[place]]\nmatch = 'a'\nlayout = ['model']",
     ],
 )

@@ -1,0 +1,171 @@
+"""Partitions: variables that the plan cuts into shards, by the partitioners of TensorFlow 1, whatever the script asks for.
+
+Embeddings are looked up where the shards live, and dense weights are put together where they are used. Checkpoints keep the name and the
+shape of the whole variable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.ops import embedding_ops
+from tensorflow.python.ops.variables import PartitionedVariable
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import is_source, refused, upstream, variable_of
+from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.optimizers.capture import components
+from estimator_bridge.modern.graph.stages import Plan
+from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of, trained
+from estimator_bridge.modern.parallel.plan import PlaceRule
+from estimator_bridge.runtime.patching import wrapped
+
+v1 = tf.compat.v1
+_SHARD = re.compile(r".+/part_\d+")
+_BESIDE_SHARD = re.compile(r"(.+/part_\d+)(/.+)")
+_OF_ALL_ELEMENTS = ("Sum", "Mean", "L2Loss", "Max", "Min", "Prod", "EuclideanNorm")
+_OVER_SHARDS = {"Pack", "AddN", "ConcatV2"}
+
+
+@contextlib.contextmanager
+def partitioned(rules: Sequence[PlaceRule]) -> Iterator[None]:
+    """While active, ``tf.get_variable`` cuts the trained variables whose names match a rule with shards.
+
+    A shard starts with its part of what the initializer gives the whole variable. Variables that the script cuts itself stay as they are.
+
+    Args:
+        rules: Rules of a plan.
+
+    Raises:
+        NotSupportedError: A variable cannot be cut, or the script uses it in a way that TensorFlow 1 has only for whole variables.
+    """
+    if all(rule.shards == 1 for rule in rules):
+        yield
+        return
+
+    def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        rule = next((rule for rule in rules if re.fullmatch(rule.match, name)), None)
+        is_whole = kwargs.get("trainable") is not False and kwargs.get("partitioner") is None
+        if rule is not None and rule.shards > 1 and is_whole:
+            kwargs |= {"partitioner": _partitioner(name, rule), "initializer": _sliced(kwargs.get("initializer"))}
+            if kwargs.get("shape") is None and not callable(kwargs["initializer"]):
+                kwargs["shape"] = tf.convert_to_tensor(kwargs["initializer"]).shape
+            cut.add(name)
+        return getter(name, *args, **kwargs)
+
+    def look_up(original: Any, params: Any, ids: Any, partition_strategy: str = "mod", *args: Any, **kwargs: Any) -> Any:
+        shards = list(params) if isinstance(params, PartitionedVariable | list | tuple) else []
+        names = {info.full_name for one in shards if (info := _slice_info(one)) is not None}
+        # Row i of the whole variable, as without a plan; "mod" would deal the rows out to the shards.
+        strategy = "div" if names and names <= cut else partition_strategy
+        return original(params, ids, strategy, *args, **kwargs)
+
+    cut = set[str]()
+    scope = v1.variable_scope(v1.get_variable_scope(), custom_getter=get, auxiliary_name_scope=False)
+    try:
+        with scope, wrapped(embedding_ops, _embedding_lookup_and_transform=look_up):
+            yield
+        _name_slots()
+    except (TypeError, AttributeError) as error:
+        if "PartitionedVariable" not in str(error):
+            raise
+        raise NotSupportedError(
+            "The script uses a variable that the plan cuts in a way that only whole variables have.",
+            expected="lookups, products and the like; not slices or assignments of a variable with shards",
+            received=error,
+            fix="Leave that variable's [[place]] out of the plan, or give it a device.",
+        ) from error
+
+
+def check_shards(model: ModelGraph, step: Plan) -> None:
+    """Refuses a step that computes something from all elements of a shard where it should be from those of the whole variable.
+
+    Args:
+        model: Training graph.
+        step: Training step of the graph.
+
+    Raises:
+        NotSupportedError: It has a norm or the like of one shard or of its gradient, e.g., for ``tf.clip_by_norm`` or LAMB.
+    """
+    shards = {variable.op.name for variable in model.variables() if _SHARD.fullmatch(variable.op.name)}
+    operations = step.operations - {update.op for update in step.updates}
+    derivations = trained(model, operations)
+    gradients = {
+        part.name: handle.op.name
+        for one in derivations
+        for source, gradient in zip(one.sources, one.gradients, strict=True)
+        if gradient is not None and (handle := variable_of(source)) is not None
+        for part in components([gradient])
+    }
+    losses = losses_of(model, derivations)
+    inside = upstream([one.op for one in losses], is_source) | upstream(
+        [model.graph.get_tensor_by_name(name).op for name in gradients], is_source
+    )
+    read: dict[str, set[str]] = {}
+    for op in sorted(operations - inside, key=lambda op: op._id):
+        of_op: set[str] = set()
+        for tensor in op.inputs:
+            handle = variable_of(tensor)
+            of_op |= read.get(tensor.op.name, set()) | ({handle.op.name} if handle is not None else set())
+            of_op |= {gradients[tensor.name]} if tensor.name in gradients else set()
+        read[op.name] = of_op & shards
+        users = {user.type for tensor in op.outputs for user in tensor.consumers() if user in operations}
+        if op.type in _OF_ALL_ELEMENTS and len(read[op.name]) == 1 and not users <= _OVER_SHARDS:
+            raise refused(
+                op,
+                f"{op.name!r} ({op.type}) is computed from one shard of a variable that the plan cuts, not from the whole variable.",
+                expected="optimizers and clipping that treat each element alike, or the norm of all gradients together",
+                received=", ".join(read[op.name]),
+                fix="Leave that variable's shards out of the plan.",
+            )
+
+
+def _name_slots() -> None:
+    """Saves what a script itself keeps beside a shard, as its own optimizer does, as part of the whole variable's, as TensorFlow's slots."""
+    variables = {variable.op.name: variable for variable in v1.global_variables()}
+    for name, variable in variables.items():
+        found = _BESIDE_SHARD.fullmatch(name)
+        shard = variables.get(found[1]) if found else None
+        info = _slice_info(shard)
+        if found and shard is not None and info is not None and _slice_info(variable) is None and variable.shape == shard.shape:
+            own = v1.Variable.SaveSliceInfo(f"{info.full_name}{found[2]}", info.full_shape, info.var_offset, info.var_shape)
+            variable._set_save_slice_info(own)
+
+
+def _slice_info(variable: Any) -> Any:
+    return variable._get_save_slice_info() if hasattr(variable, "_get_save_slice_info") else None
+
+
+def _partitioner(name: str, rule: PlaceRule) -> Callable[..., Any]:
+    def cut(shape: Any, dtype: Any) -> Any:
+        rank = shape.rank or 0
+        if rule.axis >= rank or (shape[rule.axis] or 0) < rule.shards:
+            raise NotSupportedError(
+                f"The plan cuts {name!r} into {rule.shards} shards along axis {rule.axis}, which its shape does not allow.",
+                expected=f"an axis of length {rule.shards} or more",
+                received=f"shape {shape}",
+                fix="Let the pattern match fewer variables, or choose another axis.",
+            )
+        return v1.fixed_size_partitioner(rule.shards, rule.axis)(shape=shape, dtype=dtype)
+
+    return cut
+
+
+def _sliced(initializer: Any) -> Any:
+    """Returns an initializer whose values of all shards are those of the whole variable."""
+    made = initializer() if isinstance(initializer, type) else initializer
+    if made is None or not callable(made):
+        return made if made is not None else _sliced(v1.glorot_uniform_initializer())
+    wholes: dict[Any, Any] = {}
+
+    def slice_of(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        if graph not in wholes:
+            wholes[graph] = made(partition_info.full_shape, dtype)
+        return tf.slice(wholes[graph], partition_info.var_offset, shape)
+
+    return slice_of

@@ -1,0 +1,74 @@
+"""Variables that the plan cuts into shards: what is refused, since a shard is not the whole variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph import model_graph
+from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.stages import plan
+from estimator_bridge.modern.parallel.partitioning import partitioned
+from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
+from tests.modern.parallel.test_placement import CPUS
+
+CUT = PlacementPlan(2, (PlaceRule("weight", shards=2, axis=1),))
+
+
+def placed(model_fn: ModelFn, folder: Path, placement: PlacementPlan = CUT) -> Any:
+    """Builds a training graph with shards and places its step."""
+    made = estimator(model_fn, folder)
+    around: Callable[[], Any] = lambda: partitioned(placement.rules)  # noqa: E731
+    model = model_graph.build(made, regression_input, model_graph.TRAIN, None, around_model=around)
+    step = plan(operation(model.spec.train_op), model.spec.loss, model.updates, (), model.references)
+    return Placer(placement, CPUS).placed(model, step)[0]
+
+
+def trained_by(changed: Callable[[Any], Any], used: Callable[[Any], Any] = lambda weight: weight) -> ModelFn:
+    """Returns a model with a weight of three rows and four columns, whose gradient a function changes."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        weight = v1.get_variable("weight", [3, 4], initializer=v1.glorot_uniform_initializer(seed=1))
+        loss = v1.losses.mean_squared_error(labels, tf.reduce_sum(features["x"] @ used(weight), 1, keepdims=True))
+        optimizer = v1.train.GradientDescentOptimizer(0.1)
+        pairs = [(changed(gradient), variable) for gradient, variable in optimizer.compute_gradients(loss)]
+        return spec(mode, loss, optimizer.apply_gradients(pairs, v1.train.get_global_step()))
+
+    return model_fn
+
+
+def test_shards_go_to_one_device_after_the_other(tmp_path: Path) -> None:
+    """From the device that the rule names."""
+    assignment = placed(trained_by(lambda gradient: gradient * 2.0), tmp_path, PlacementPlan(2, (PlaceRule("w.*", 1, 4, 1),)))
+    assert [assignment.devices[f"weight/part_{number}"][-1] for number in range(4)] == ["1", "0", "1", "0"]
+    assert [unit.first.shape.as_list() for unit in assignment.units] == [[3, 1]] * 4
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda gradient: tf.clip_by_norm(gradient, 0.1), lambda gradient: gradient / tf.reduce_max(tf.abs(gradient))]
+)
+def test_a_norm_of_one_shard_is_refused(tmp_path: Path, changed: Callable[[Any], Any]) -> None:
+    """The norm of the whole variable's gradient is another; no error would tell."""
+    with pytest.raises(NotSupportedError, match="computed from one shard of a variable") as refused:
+        placed(trained_by(changed), tmp_path)
+    assert str(refused.value.asked_by).startswith(__file__)
+
+
+def test_a_slice_of_a_variable_with_shards_is_refused(tmp_path: Path) -> None:
+    """TensorFlow 1 has no slices of partitioned variables."""
+    with pytest.raises(NotSupportedError, match="in a way that only whole variables have"):
+        placed(trained_by(lambda gradient: gradient, lambda weight: weight[:, :2]), tmp_path)
+
+
+@pytest.mark.parametrize("rule", [PlaceRule("weight", shards=5, axis=1), PlaceRule("weight", shards=2, axis=2)])
+def test_an_axis_that_cannot_be_cut_is_refused(tmp_path: Path, rule: PlaceRule) -> None:
+    """The message has the shape."""
+    with pytest.raises(NotSupportedError, match=r"shape \(3, 4\)"):
+        placed(trained_by(lambda gradient: gradient), tmp_path, PlacementPlan(2, (rule,)))
