@@ -163,3 +163,23 @@ def test_reports_of_others_stay_and_the_script_is_not_run(tmp_path: Path, capsys
     assert "report.html was not written by estimator-bridge" in capsys.readouterr().err
     assert (tmp_path / "report.html").read_text() == "<title>Equal</title>"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "train.py"]
+
+
+@pytest.mark.parametrize(("given", "seen"), [(["--", "--steps", "2"], ("--steps", "2")), (["a", "--"], ("a", "--")), ([], ())])
+def test_a_separator_behind_two_scripts_belongs_to_neither(
+    given: list[str], seen: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flags behind it would be no flags for a script that gets it."""
+    scripts = [write(tmp_path / f"{name}.py", "") for name in ("old", "new")]
+    orders: list[Order] = []
+
+    def failing(order: Order, watch: object) -> float:
+        orders.append(order)
+        raise BridgeError("ended")
+
+    monkeypatch.setattr(run, "run_side", failing)
+    assert main.main(["compare", "--out", str(tmp_path / "report"), *map(str, scripts), *given]) == 2
+    (order,) = orders
+    assert order.script.args == seen
+    assert order.plan is not None
+    assert order.plan.script.args == seen
