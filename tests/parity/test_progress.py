@@ -1,4 +1,4 @@
-"""Progress where stderr is no terminal: a line a minute."""
+"""Progress: a line a minute, and bars on a terminal."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def test_a_training_of_unknown_length_has_no_time_left(
         now = 61.0
         watch("modern", {"event": "step", "step": 7, "loss": float("nan")})
     assert capsys.readouterr().err == "estimator-bridge: modern: step 7, loss nan\n"
+
+
+def test_a_run_that_only_some_comparisons_need_has_its_bar_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes the stream for a terminal
+    with progress_display(("legacy",)) as watch:
+        watch("shaken", {"event": "train", "max_steps": 2})
+        watch("shaken", {"event": "step", "step": 1, "loss": 0.25})
+    assert "shaken" in capsys.readouterr().err

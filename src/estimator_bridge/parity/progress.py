@@ -61,9 +61,15 @@ def progress_display(sides: Sequence[str] = SIDES) -> Iterator[Watch]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        tasks: dict[str, TaskID] = {side: progress.add_task(side, start=False, total=None, state="waiting") for side in sides}
+
+        def add(side: str) -> TaskID:
+            return progress.add_task(side, start=False, total=None, state="waiting")
+
+        tasks = {side: add(side) for side in sides}
 
         def watch(side: str, event: dict[str, Any]) -> None:
+            if side not in tasks:  # a run that only some comparisons need
+                tasks[side] = add(side)
             task = tasks[side]
             if event["event"] == "train":
                 progress.start_task(task)

@@ -89,6 +89,7 @@ def test_other_predictions_are_different(tmp_path: Path) -> None:
         ([1.0, 1.0, 1.001, 1.002], [1.0, 1.0, 1.0, 1.0002], "different", 3),  # it had not grown yet
         ([1.0, 1.0, 1.003, 1.0], [1.0, 1.0, 1.0002, 1.0], "different", 3),  # 15 times as much
         ([1.0, 1.0, 1.001, 1.002], None, "different", 3),
+        ([1.0, 1.0, 1.0, 2.0], [1.0, 1.0, 1.0, float("inf")], "different", 4),  # beyond what may be rounding at all
     ],
 )
 def test_rounding_that_grows_is_no_difference(

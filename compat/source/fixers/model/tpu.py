@@ -50,6 +50,7 @@ def _without_choices(text: str) -> str:
         inside = range(node.lineno - 1, node.end_lineno or node.lineno)
         strings = (one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr))
         is_equal = [ast.dump(one) for one in node.body] == [ast.dump(one) for one in node.orelse]
+        is_equal = is_equal and _begins_line(node, text) and _begins_line(node.orelse[0], text)
         if any(one.lineno != one.end_lineno for one in strings) or not (is_equal or _keeps_names(node)):
             continue
         kept = range(node.orelse[0].lineno - 1, inside.stop) if is_equal else range(0)
@@ -65,6 +66,12 @@ def _without_choices(text: str) -> str:
     except SyntaxError:  # a block had nothing else
         return text
     return changed
+
+
+def _begins_line(node: ast.stmt, text: str) -> bool:
+    """Returns False for an elif, whose branches belong to the if above it, and for what follows a colon."""
+    line = text.split("\n")[node.lineno - 1]
+    return not line[: node.col_offset].strip() and not line.lstrip().startswith("elif")
 
 
 def _keeps_names(node: ast.If) -> bool:

@@ -36,6 +36,7 @@ from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 
 SIDES = ("old", "new")
+ROUNDING_LIMIT = 0.1  # largest rel_diff that is put down to rounding
 ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place grows to that still counts as rounding
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
@@ -175,7 +176,8 @@ def _grown_from_rounding(
     for number, (point, own, other) in enumerate(zip(losses, new.events("step"), shaken.events("step"), strict=False)):
         largest = max(0.0 if number in evidence.anchored else largest, abs(own["loss"] - other["loss"]))
         is_outside = not thresholds.accept(point.legacy, point.modern)
-        if is_outside and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
+        may_be_rounding = rel_diff(point.legacy, point.modern) <= ROUNDING_LIMIT  # beyond it, nothing tells rounding from a fault
+        if is_outside and may_be_rounding and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
             explained.append(point)
     return explained
 

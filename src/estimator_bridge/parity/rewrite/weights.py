@@ -85,6 +85,8 @@ class Weights:
         random = np.random.RandomState(0)
         for variable in (variable for model in self.models for variable in model.trainable_variables):
             value = variable.numpy()
+            if value.dtype.kind != "f":  # numpy does not know the last place of a bfloat16
+                continue
             signs = random.choice([-1.0, 1.0], value.shape).astype(value.dtype)
             variable.assign(value * (1 + signs * np.finfo(value.dtype).eps))
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import subprocess
 import sys
 import tokenize
 from collections import Counter
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import libcst
 import numpy as np
@@ -17,6 +20,8 @@ import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
+from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
+from estimator_bridge.compat.source.fixers.script import Script
 from tests.running import ROOT
 
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
@@ -176,3 +181,18 @@ def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:
     text = converted("columns").text
     assert "eval_spec = dict(input_fn=make_input_fn(2, 1))" in text
     assert "again = dict(input_fn=make_input_fn(3, None), steps=100)" in text
+
+
+def test_a_choice_that_decides_nothing_leaves_the_rest_as_it_was() -> None:
+    text = (SCRIPTS.parent / "choices_for_tpu.py").read_text()
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    changed = without_tpu(Script(text))
+    exec(text, before)
+    exec(changed, after)
+
+    functions = [name for name, value in before.items() if isinstance(value, FunctionType) and name != "for_tpu"]
+    for name, *given in itertools.product(functions, (False, True), (False, True)):
+        assert after[name](*given) == before[name](*given), name
+    assert changed.count("if first") == text.count("if first") - 2
+    assert "# kept comment" in changed
