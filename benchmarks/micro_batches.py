@@ -10,14 +10,10 @@ one within each turn.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
-from turns import ratio
+from turns import logged_steps_per_second, ratio
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLAGS = {
@@ -38,7 +34,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"| example | whole batch | {arguments.micro} micro-batches | time | at most | |\n|---|---|---|---|---|---|")
     for example in arguments.examples:
-        turns = [[steps_per_second(example, micro) for micro in (1, arguments.micro)] for _ in range(arguments.runs)]
+        script, options = EXAMPLES / example / "train.py", [["--micro", str(micro)] for micro in (1, arguments.micro)]
+        turns = [[logged_steps_per_second(script, FLAGS[example], own) for own in options] for _ in range(arguments.runs)]
         whole, parts = (list(rates) for rates in zip(*turns, strict=True))
         measured = ratio(whole, parts)
         medians = " | ".join(f"{statistics.median(rates):.1f}" for rates in (whole, parts))
@@ -46,17 +43,6 @@ def main() -> None:
             f"| {example} | {medians} | {measured} | {LIMIT:g} | {'met' if measured.median <= LIMIT else 'missed'} |",
             flush=True,
         )
-
-
-def steps_per_second(example: str, micro: int) -> float:
-    """Trains an example in a process of its own."""
-    runner = [sys.executable, "-m", "estimator_bridge", "run", "--path", "modern", "--micro", str(micro)]
-    command = [*runner, str(EXAMPLES / example / "train.py"), *FLAGS[example]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
-    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", done.stderr, re.MULTILINE)]
-    if done.returncode or len(rates) < 2:
-        sys.exit(f"{example}: {done.stderr[-3000:]}")
-    return statistics.median(rates[1:])
 
 
 if __name__ == "__main__":

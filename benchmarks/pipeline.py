@@ -11,14 +11,10 @@ first, and how many times as fast the pipeline is as the same micro-batches on o
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
-from turns import ratio
+from turns import logged_steps_per_second, ratio
 
 ROOT = Path(__file__).parents[1]
 IDLE = ROOT / "benchmarks" / "jobs" / "idle_layers.py"
@@ -43,23 +39,13 @@ def main() -> None:
         if arguments.only not in name:
             continue
         options = ["--micro", str(micro)], ["--micro", str(micro), "--mesh", f"pipeline={stages}"]
-        turns = [[steps_per_second(script, flags, own) for own in options] for _ in range(arguments.runs)]
+        turns = [[logged_steps_per_second(script, flags, own) for own in options] for _ in range(arguments.runs)]
         one, pipeline = (list(rates) for rates in zip(*turns, strict=True))
         measured = ratio(pipeline, one)
         medians = " | ".join(f"{statistics.median(rates):.2f}" for rates in (one, pipeline))
         possible = stages * micro / (micro + stages - 1)
         verdict = "" if least is None else f"{least:g} | {'met' if measured.median >= least else 'missed'}"
         print(f"| {name} | {medians} | {measured} | {possible:.2f} | {verdict or ' | '} |", flush=True)
-
-
-def steps_per_second(script: Path, flags: tuple[str, ...], options: list[str]) -> float:
-    """Trains in a process of its own."""
-    command = [sys.executable, "-m", "estimator_bridge", "run", "--path", "modern", *options, str(script), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
-    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", done.stderr, re.MULTILINE)]
-    if done.returncode or len(rates) < 2:
-        sys.exit(f"{script}: {done.stderr[-3000:]}")
-    return statistics.median(rates[1:])
 
 
 if __name__ == "__main__":

@@ -109,6 +109,8 @@ L2: tuple[Edits, Edits] = (
     },
 )
 NOTHING: tuple[Edits, Edits] = ({}, {})
+NEVER_RIGHT = ("lstm", "Ftrl")
+"""Pair and optimizer of which no rewrite is right: Keras has the forget_bias in a variable, and Ftrl gives it up."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Fault:
     """A fault of a rewrite.
 
     Attributes:
-        name: What is wrong, in a few words.
+        name: Name of the fault in the table.
         words: Words of which a right first cause has one.
         edits: Pair -> what is replaced in the new script. Under ``EVERY``, for all pairs.
         optimizers: Optimizers to which it applies.
@@ -236,10 +238,7 @@ def main() -> None:
 def cases(each: bool) -> Iterator[Case]:
     """Yields the cases; each fault goes through its optimizers from pair to pair."""
     for pair, optimizer in itertools.product(PAIRS, OPTIMIZERS):
-        if (pair, optimizer) != (
-            "lstm",
-            "Ftrl",
-        ):  # no rewrite is right: Keras has the forget_bias in a variable, and Ftrl gives it up
+        if (pair, optimizer) != NEVER_RIGHT:
             yield Case(pair, optimizer, None)
     for place, fault in enumerate(FAULTS):
         for number, pair in enumerate(fault.pairs):

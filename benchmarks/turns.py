@@ -77,6 +77,16 @@ def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], run
     return rates
 
 
+def logged_steps_per_second(script: str | os.PathLike[str], flags: Sequence[str], options: Sequence[str]) -> float:
+    """Runs a script on the modern path; returns the median of the steps per second that Estimator logs, without the first line."""
+    command = [sys.executable, "-m", "estimator_bridge", "run", "--path", "modern", *options, os.fspath(script), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
+    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", done.stderr, re.MULTILINE)]
+    if done.returncode or len(rates) < 2:
+        sys.exit(f"{script}: {done.stderr[-3000:]}")
+    return statistics.median(rates[1:])
+
+
 class Ratio(NamedTuple):
     """The median of the ratios within each turn, and the interval that holds the true median with 95 % probability."""
 

@@ -151,6 +151,10 @@ class ModernEngine(Engine):
                     expected="a mesh alone, or with --micro",
                     fix=f"Leave out {flag} or the mesh.",
                 )
+        if self.placement.is_pipeline and self.micro == 1:
+            logging.warning(
+                "Without --micro the stages of the pipeline compute one after the other; --micro 8 lets them overlap."
+            )
         return Placer(self.placement, prepare_mesh(self.placement.devices))
 
     @property

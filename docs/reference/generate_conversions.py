@@ -13,7 +13,7 @@ from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS,
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
 from estimator_bridge.compat.source.fixers.script import Script, nodes
-from estimator_bridge.compat.source.fixers.surface import SAME_CALLS
+from estimator_bridge.compat.source.fixers.surface import SAME_CALLS, SAME_VALUES
 
 _Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 FOLDER = Path(__file__).parent / "conversions"
@@ -148,7 +148,8 @@ def _functions() -> list[_Table]:
         (f"`tf.{old}`", str(positional), _listed(keywords), f"`tf.{new}`")
         for old, (new, positional, keywords) in sorted(SAME_CALLS.items())
     ]
-    return [(("Function", "Positional arguments, at most", "Keywords", "New name"), rows)]
+    values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted(SAME_VALUES.items())]
+    return [(("Function", "Positional arguments, at most", "Keywords", "New name"), rows), (("Value", "New name"), values)]
 
 
 def _canned() -> list[_Table]:

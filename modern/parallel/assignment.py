@@ -133,6 +133,7 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
     chosen: dict[str, tuple[str, str]] = {}
     names = [unit.first.op.name for unit in units]
     for rule in rules:
+        _check_cut(rule, units)
         of_shards = rf"(?:{rule.match})/part_\d+" if rule.shards > 1 else rule.match
         matched = [name for name in names if re.fullmatch(of_shards, name)]
         left = [name for name in matched if name not in chosen]
@@ -151,6 +152,19 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
             )
         chosen |= {name: (_device_of(name, rule, mesh), rule.match) for name in left}
     return chosen
+
+
+def _check_cut(rule: PlaceRule, units: Sequence[Unit]) -> None:
+    matched = (unit.first.op for unit in units if unit.first.trainable and re.fullmatch(rule.match, unit.first.op.name))
+    whole = [op for op in matched if not re.fullmatch(r".+/part_\d+", op.name)]
+    if rule.shards > 1 and whole:
+        raise refused(
+            whole[0],
+            f"The plan cuts {whole[0].name!r} into {rule.shards} shards, but it is still whole.",
+            expected="variables made by tf.get_variable, as tf.layers and tf.contrib.layers do; not tf.Variable, nor layers of Keras",
+            received=", ".join(op.name for op in whole[:3]),
+            fix="Let the pattern match other variables, or give these a device without shards.",
+        )
 
 
 def _device_of(name: str, rule: PlaceRule, mesh: Mesh) -> str:

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 from tensorflow.python.ops import embedding_ops
 from tensorflow.python.ops.variables import PartitionedVariable
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import is_source, refused, upstream, variable_of
+from estimator_bridge.modern.graph.fragments import Operation, refused, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import components
 from estimator_bridge.modern.graph.stages import Plan
-from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of, trained
+from estimator_bridge.modern.parallel.micro_batches.reductions import trained
 from estimator_bridge.modern.parallel.plan import PlaceRule
 from estimator_bridge.runtime.patching import wrapped
 
 v1 = tf.compat.v1
 _SHARD = re.compile(r".+/part_\d+")
 _BESIDE_SHARD = re.compile(r"(.+/part_\d+)(/.+)")
-_OF_ALL_ELEMENTS = ("Sum", "Mean", "L2Loss", "Max", "Min", "Prod", "EuclideanNorm")
-_OVER_SHARDS = {"Pack", "AddN", "ConcatV2"}
+_ADDED_UP = ("Sum", "L2Loss")
+_OF_ALL_ELEMENTS = re.compile(
+    r"Sum|L2Loss|Mean|Max|Min|Prod|EuclideanNorm|All|Any|ArgMax|ArgMin|TopKV2|Cumsum|Cumprod|(Batch)?(MatMul|Svd|Cholesky|Qr)(V\d)?|SelfAdjointEigV2"
+)
+_CUT: WeakKeyDictionary[tf.Graph, set[str]] = WeakKeyDictionary()
 
 
 @contextlib.contextmanager
@@ -54,17 +58,16 @@ def partitioned(rules: Sequence[PlaceRule]) -> Iterator[None]:
             kwargs |= {"partitioner": _partitioner(name, rule), "initializer": _sliced(kwargs.get("initializer"))}
             if kwargs.get("shape") is None and not callable(kwargs["initializer"]):
                 kwargs["shape"] = tf.convert_to_tensor(kwargs["initializer"]).shape
-            cut.add(name)
+            _CUT.setdefault(tf.compat.v1.get_default_graph(), set()).add(name)
         return getter(name, *args, **kwargs)
 
     def look_up(original: Any, params: Any, ids: Any, partition_strategy: str = "mod", *args: Any, **kwargs: Any) -> Any:
         shards = list(params) if isinstance(params, PartitionedVariable | list | tuple) else []
         names = {info.full_name for one in shards if (info := _slice_info(one)) is not None}
         # Row i of the whole variable, as without a plan; "mod" would deal the rows out to the shards.
-        strategy = "div" if names and names <= cut else partition_strategy
+        strategy = "div" if names and names <= _CUT.get(v1.get_default_graph(), set()) else partition_strategy
         return original(params, ids, strategy, *args, **kwargs)
 
-    cut = set[str]()
     scope = v1.variable_scope(v1.get_variable_scope(), custom_getter=get, auxiliary_name_scope=False)
     try:
         with scope, wrapped(embedding_ops, _embedding_lookup_and_transform=look_up):
@@ -81,6 +84,11 @@ def partitioned(rules: Sequence[PlaceRule]) -> Iterator[None]:
         ) from error
 
 
+def cut_by_plan(model: ModelGraph) -> Collection[str]:
+    """Returns the names of the variables of a graph that ``partitioned`` has cut."""
+    return _CUT.get(model.graph, set())
+
+
 def check_shards(model: ModelGraph, step: Plan) -> None:
     """Refuses a step that computes something from all elements of a shard where it should be from those of the whole variable.
 
@@ -91,30 +99,26 @@ def check_shards(model: ModelGraph, step: Plan) -> None:
     Raises:
         NotSupportedError: It has a norm or the like of one shard or of its gradient, e.g., for ``tf.clip_by_norm`` or LAMB.
     """
-    shards = {variable.op.name for variable in model.variables() if _SHARD.fullmatch(variable.op.name)}
+    cut = cut_by_plan(model)
+    names = (variable.op.name for variable in model.variables())
+    shards = {name for name in names if _SHARD.fullmatch(name) and name.rpartition("/")[0] in cut}
     operations = step.operations - {update.op for update in step.updates}
-    derivations = trained(model, operations)
     gradients = {
         part.name: handle.op.name
-        for one in derivations
+        for one in trained(model, operations)
         for source, gradient in zip(one.sources, one.gradients, strict=True)
         if gradient is not None and (handle := variable_of(source)) is not None
         for part in components([gradient])
     }
-    losses = losses_of(model, derivations)
-    inside = upstream([one.op for one in losses], is_source) | upstream(
-        [model.graph.get_tensor_by_name(name).op for name in gradients], is_source
-    )
     read: dict[str, set[str]] = {}
-    for op in sorted(operations - inside, key=lambda op: op._id):
+    for op in sorted(operations, key=lambda op: op._id):
         of_op: set[str] = set()
         for tensor in op.inputs:
             handle = variable_of(tensor)
-            of_op |= read.get(tensor.op.name, set()) | ({handle.op.name} if handle is not None else set())
-            of_op |= {gradients[tensor.name]} if tensor.name in gradients else set()
+            of_input = read.get(tensor.op.name, set()) | ({handle.op.name} if handle is not None else set())
+            of_op |= {gradients[tensor.name]} if tensor.name in gradients else of_input
         read[op.name] = of_op & shards
-        users = {user.type for tensor in op.outputs for user in tensor.consumers() if user in operations}
-        if op.type in _OF_ALL_ELEMENTS and len(read[op.name]) == 1 and not users <= _OVER_SHARDS:
+        if _OF_ALL_ELEMENTS.fullmatch(op.type) and len(read[op.name]) == 1 and not _is_added_up(op, operations):
             raise refused(
                 op,
                 f"{op.name!r} ({op.type}) is computed from one shard of a variable that the plan cuts, not from the whole variable.",
@@ -122,6 +126,15 @@ def check_shards(model: ModelGraph, step: Plan) -> None:
                 received=", ".join(read[op.name]),
                 fix="Leave that variable's shards out of the plan.",
             )
+
+
+def _is_added_up(op: Operation, operations: Collection[Operation]) -> bool:
+    """Returns True for a sum that is only used in the sum over all variables, as in a global norm."""
+    users = [user for tensor in op.outputs for user in tensor.consumers() if user in operations]
+    sums = [next_ for user in users if user.type == "Pack" for tensor in user.outputs for next_ in tensor.consumers()]
+    return (
+        op.type in _ADDED_UP and all(user.type in ("Pack", "AddN") for user in users) and all(one.type == "Sum" for one in sums)
+    )
 
 
 def _name_slots() -> None:

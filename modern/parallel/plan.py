@@ -288,11 +288,20 @@ def _check(key: _Key, name: str, value: Any) -> None:
 
 
 def _rule(table: Mapping[str, Any], source: str) -> PlaceRule:
-    missing = "match" if "match" not in table else "device" if table.keys() <= {"match", "axis"} else ""
+    is_cut = table.get("shards", 1) > 1
+    complete = {
+        "match": "match" in table,
+        "device": is_cut or "device" in table,
+        "shards": is_cut or "axis" not in table,
+    }
+    missing = [key for key, is_there in complete.items() if not is_there]
     if missing:
-        expected = "match, and device or shards"
-        raise BridgeError(f"{source}: a [[place]] has no {missing}.", expected=expected, received=", ".join(table))
-    if table.get("shards", 1) > 1 and table.get("device") == HOST:
+        raise BridgeError(
+            f"{source}: a [[place]] has no {missing[0]}.",
+            expected="match, and device or shards of 2 or more; axis only with shards",
+            received=", ".join(f"{key} = {value!r}" for key, value in table.items()),
+        )
+    if is_cut and table.get("device") == HOST:
         raise BridgeError(
             f"{source}: shards live on the devices of the mesh.", expected="shards without a device, or the first"
         )

@@ -106,11 +106,10 @@ def is_respelled(name: str, call: cst.Call | None) -> bool:
         name: Name of the function, e.g. ``tensorflow.abs``.
         call: The call; None if the function is not called.
     """
-    if name.removeprefix("tensorflow.") in SAME_VALUES:
-        return True
-    row = SAME_CALLS.get(name.removeprefix("tensorflow."))
+    below = name.removeprefix("tensorflow.")
+    row = SAME_CALLS.get(below)
     if row is None or call is None:
-        return False
+        return below in SAME_VALUES
     positional = [argument for argument in call.args if argument.keyword is None]
     keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
     return len(positional) <= row[1] and not any(argument.star for argument in call.args) and keywords <= {*row[2]}
@@ -130,16 +129,15 @@ def spelled(script: Script, node: cst.Attribute, call: cst.Call | None) -> str |
     name = script.name(node)
     if not name.startswith("tensorflow.") or name.startswith("tensorflow.python."):
         return None
-    if is_respelled(name, call) and name.removeprefix("tensorflow.") in SAME_CALLS:
-        return SAME_CALLS[name.removeprefix("tensorflow.")][0]
+    if is_respelled(name, call):
+        below = name.removeprefix("tensorflow.")
+        return SAME_VALUES.get(below) or SAME_CALLS[below][0]
     text, module = _spelling(name), script.module_behind(node)
     return None if module and text is not None and text.startswith(f"{_spelling(module)}.") else text
 
 
 def _spelling(name: str) -> str | None:
     below = name.removeprefix("tensorflow.")
-    if below in SAME_VALUES:
-        return SAME_VALUES[below]
     if below.startswith(_STAY):
         return None
     kept = {below, below.rpartition(".")[0]} & kept_names()

@@ -151,19 +151,23 @@ class Loop:
 
         def body(index: Tensor, *totals: Any) -> tuple[Any, ...]:
             own = self._own(micro.part(index), index, known)
-            return index + 1, *self._added(micro, index, self._call([own[one.name] for one in self._fragment.inputs]), totals)
+            return index + 1, *self._add_to_totals(
+                micro, index, self._call([own[one.name] for one in self._fragment.inputs]), totals
+            )
 
-        _, *totals = looped(lambda index, *_: index < micro.count, body, [tf.constant(0, tf.int64), *self._totals(micro)])
-        return self._ended(micro, totals)
+        _, *totals = looped(lambda index, *_: index < micro.count, body, [tf.constant(0, tf.int64), *self._start_totals(micro)])
+        return self._end_totals(micro, totals)
 
-    def _totals(self, micro: MicroBatches) -> tuple[list[Any], list[Any]]:
+    def _start_totals(self, micro: MicroBatches) -> tuple[list[Any], list[Any]]:
         """Returns what is combined and what is kept, before the first micro-batch."""
         count = tf.cast(micro.count, tf.int32)
         outputs = self._fragment.outputs
         states = [_start(way, tensor.dtype, count) for way, tensor in zip(self._ways, outputs, strict=True)]
         return states, [_array(outputs[number].dtype, count) for number in self._kept]
 
-    def _added(self, micro: MicroBatches, index: Tensor, values: Sequence[Tensor], totals: Any) -> tuple[list[Any], list[Any]]:
+    def _add_to_totals(
+        self, micro: MicroBatches, index: Tensor, values: Sequence[Tensor], totals: Any
+    ) -> tuple[list[Any], list[Any]]:
         """Returns what is combined and what is kept, with the values of one more micro-batch."""
         states, kept = totals
         share = None if micro.are_equal or self._sums else micro.share(index)
@@ -174,7 +178,7 @@ class Loop:
         held = [array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)]
         return added, held
 
-    def _ended(self, micro: MicroBatches, totals: Any) -> tuple[list[Tensor], list[Any]]:
+    def _end_totals(self, micro: MicroBatches, totals: Any) -> tuple[list[Tensor], list[Any]]:
         states, kept = totals
         count = None if self._sums else micro.count
         return [_ended(way, state, count) for way, state in zip(self._ways, states, strict=True)], kept

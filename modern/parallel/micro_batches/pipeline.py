@@ -112,16 +112,16 @@ class PipelinedLoop(Loop):
         return tf.cond(micro.count == self._number, overlapped, functools.partial(super()._repeated, micro, known))
 
     def _overlapped(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
-        totals = self._totals(micro)
+        totals = self._start_totals(micro)
         ended: list[list[Tensor]] = []  # for each micro-batch, a tensor of each piece that is there when the piece has ended
         for number in range(self._number):
             index = tf.constant(number, tf.int64)
             values = self._computed({**known, **self._own(micro.part(index), index, known)}, ended)
-            totals = self._added(micro, index, [values[tensor.name] for tensor in self._fragment.outputs], totals)
+            totals = self._add_to_totals(micro, index, [values[tensor.name] for tensor in self._fragment.outputs], totals)
             combined = zip(self._fragment.outputs, totals[0], strict=True)
             values |= {tensor.name: one for tensor, one in combined if tf.is_tensor(one)}
             ended.append([_end(piece, values) for piece in self._pieces])
-        return self._ended(micro, totals)
+        return self._end_totals(micro, totals)
 
     def _computed(self, values: dict[str, Tensor], ended: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:
         for piece in self._pieces:

@@ -237,7 +237,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
     if named:
         raise BridgeError(f"{named[0]} is for one script on two paths, not for a rewrite.", fix=f"Leave out {named[0]}.")
     new, *rest = script.args
-    rest = rest[rest[:1] == ["--"] :]  # "--" between two scripts and their arguments belongs to neither
+    rest = rest[1:] if rest[:1] == ["--"] else rest  # "--" between two scripts and their arguments belongs to neither
     own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()
     plan = RewritePlan(
@@ -261,7 +261,7 @@ def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object
 
 
 def _parallel_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
-    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro > 1}
+    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro}
     return [(flag, value is not None and value is not False) for flag, value in given.items()]
 
 

@@ -29,10 +29,9 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--micro",
         type=number(int, "a whole number of 1 or more", 1),
-        default=1,
         metavar="K",
         help="modern path: compute each batch in K micro-batches, one after the other, in less memory; the update is that of the whole "
-        "batch (default: %(default)s)",
+        "batch (default: 1)",
     )
     parser.add_argument(
         "--micro-statistics",
@@ -43,7 +42,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def plan_flags(arguments: argparse.Namespace) -> list[str]:
     """Returns the options of a plan as they were given, for another command."""
-    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro if arguments.micro > 1 else None}
+    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro}
     flags = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     return [*flags, *(["--micro-statistics"] if arguments.micro_statistics else [])]
 
@@ -58,10 +57,10 @@ def plan_of(arguments: argparse.Namespace) -> ParallelPlan:
 
     if arguments.plan is None:
         mesh = of_mesh(arguments.mesh) if arguments.mesh is not None else NOT_PARALLEL
-        return dataclasses.replace(mesh, micro=arguments.micro, micro_statistics=arguments.micro_statistics)
+        return dataclasses.replace(mesh, micro=arguments.micro or 1, micro_statistics=arguments.micro_statistics)
     given = {
         "--mesh": arguments.mesh is not None,
-        "--micro": arguments.micro > 1,
+        "--micro": arguments.micro is not None,
         "--micro-statistics": arguments.micro_statistics,
     }
     for flag, is_given in given.items():

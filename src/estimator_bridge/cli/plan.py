@@ -62,7 +62,7 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     def make_engine() -> Any:
         from estimator_bridge.modern.planning import PlanningEngine
 
-        return PlanningEngine(**vars(plan))
+        return PlanningEngine(**vars(plan) | {"data": None})  # each worker has the mesh that is estimated
 
     try:
         run_modern(script, make_engine)

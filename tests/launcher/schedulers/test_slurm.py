@@ -68,6 +68,17 @@ STEP = {
 JOBS = {"chief": 1, "worker": 2, "evaluator": 1}
 
 
+def test_the_plan_of_its_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is passed on as given, and checked before anything is printed."""
+    command = ["launch", "--engine", "slurm", "--worker", "1", "--trusted-network", "--path", "modern"]
+    assert main([*command, "train.py"]) == 0
+    assert "--micro" not in capsys.readouterr().out
+    assert main([*command, "--micro", "2", "train.py"]) == 0
+    assert "--micro 2" in capsys.readouterr().out
+    assert main([*command, "--mesh", "models=2", "train.py"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_the_place_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """The resolver gives ranks to jobs in alphabetical order; an evaluator runs no server."""
     for name, value in STEP.items():

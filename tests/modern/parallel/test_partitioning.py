@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+import tf_keras
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph import model_graph
@@ -52,13 +53,54 @@ def test_shards_go_to_one_device_after_the_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [lambda gradient: tf.clip_by_norm(gradient, 0.1), lambda gradient: gradient / tf.reduce_max(tf.abs(gradient))]
+    "changed",
+    [
+        lambda gradient: tf.clip_by_norm(gradient, 0.1),
+        lambda gradient: gradient / tf.reduce_max(tf.abs(gradient)),
+        lambda gradient: tf.linalg.svd(gradient)[1],
+        lambda gradient: gradient / tf.sqrt(tf.stack([tf.reduce_sum(gradient**2)]))[0],  # stacked, but added to no other norm
+    ],
 )
 def test_a_norm_of_one_shard_is_refused(tmp_path: Path, changed: Callable[[Any], Any]) -> None:
     """The norm of the whole variable's gradient is another; no error would tell."""
     with pytest.raises(NotSupportedError, match="computed from one shard of a variable") as refused:
         placed(trained_by(changed), tmp_path)
     assert str(refused.value.asked_by).startswith(__file__)
+
+
+def test_a_norm_of_one_shard_in_the_loss_is_refused(tmp_path: Path) -> None:
+    """As a script writes a penalty that goes through all trained variables."""
+
+    def penalized(weight: Any) -> Any:
+        return tf.convert_to_tensor(weight) + tf.add_n([tf.norm(one) for one in v1.trainable_variables()])
+
+    with pytest.raises(NotSupportedError, match="computed from one shard of a variable"):
+        placed(trained_by(lambda gradient: gradient, penalized), tmp_path)
+
+
+def test_shards_that_the_script_itself_makes_may_have_norms(tmp_path: Path) -> None:
+    """They have them without a plan, too."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        v1.get_variable("other", [4], initializer=v1.zeros_initializer())
+        with v1.variable_scope("", partitioner=v1.fixed_size_partitioner(2)):
+            return trained_by(lambda gradient: None if gradient is None else tf.clip_by_norm(gradient, 0.1))(
+                features, labels, mode
+            )
+
+    assert len(placed(model_fn, tmp_path, PlacementPlan(2, (PlaceRule("other", shards=2),))).units) == 4
+
+
+def test_a_variable_of_keras_that_the_plan_cannot_cut_is_refused(tmp_path: Path) -> None:
+    """It is named, and not trained whole in silence."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        tf_keras.layers.Dense(4, name="dense")(features["x"])
+        loss = v1.losses.mean_squared_error(labels, tf_keras.layers.Dense(1, name="output")(features["x"]))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    with pytest.raises(NotSupportedError, match=r"'output/kernel' into 2 shards, but it is still whole"):
+        placed(model_fn, tmp_path, PlacementPlan(2, (PlaceRule("output/kernel", shards=2),)))
 
 
 def test_a_slice_of_a_variable_with_shards_is_refused(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.graph.stages import Stage
 from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.estimates import estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
+from estimator_bridge.modern.parallel.micro_batches.pipeline import pieces
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import PlacementPlan
 from tests.modern.jobs import ModelFn, spec, v1
@@ -115,6 +118,15 @@ def test_an_estimate_tells_the_bubble_and_what_each_stage_holds(tmp_path: Path) 
     assert {(row.source, row.target) for row in found.crossings} == {  # the labels go to the last stage
         (mesh.names[a], mesh.names[b]) for a, b in ((0, 1), (1, 0), (1, 2), (2, 1), (0, 2))
     }
+
+
+def test_seeded_random_numbers_in_a_branch_are_refused() -> None:
+    """Each micro-batch would draw the same ones, for each call of a function starts its branches anew."""
+    with tf.Graph().as_default() as graph:
+        drawn = tf.cond(v1.placeholder(tf.bool, []), lambda: tf.random.normal([2], seed=3), lambda: tf.zeros([2]))
+    each = Stage.cut(set(graph.get_operations()), [drawn], frozenset())
+    with pytest.raises(NotSupportedError, match="the same random numbers for each micro-batch"):
+        pieces(each, each.operations, each.operations, {}, CPUS.names, (), lambda fragment: None)
 
 
 def test_slots_follow_their_variables(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def test_axes_that_do_not_work_together_yet_are_refused() -> None:
         ("[[place]]\nmatch = 'a'\ndevice = 0", "the mesh has one"),
         ("[[place]]\nmatch = 'a'\nshards = 2", "the mesh has one"),
         ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\naxis = 1", "has no device"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\ndevice = 1\naxis = 1", "has no shards"),
+        ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 1", "has no device"),
         ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 2\naxis = -1", "0 or more"),
         ("[mesh]\nmodel = 2\n[[place]]\nmatch = 'a'\nshards = 2\ndevice = 'host'", "the devices of the mesh"),
         ("[script]\ndevices = true", "the mesh has one"),

@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster until it ends."""
     context = TaskContext.of_this_process()
     check_engine(arguments, context)
-    audit = _audit(arguments, context)
+    audit, plan = _audit(arguments, context), _plan_flags(arguments)
     if arguments.engine in options.PRINTED:
         sys.stdout.write(scheduler_input(arguments, _counts(arguments)))
         return 0
@@ -69,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script_of(arguments).check()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     flags += ["--tf-version", arguments.tf_version] if arguments.tf_version else []
-    flags += _plan_flags(arguments)
+    flags += plan
     timeouts = Timeouts(
         arguments.ready_timeout,
         arguments.finish_timeout,

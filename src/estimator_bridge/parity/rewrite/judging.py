@@ -176,7 +176,9 @@ def _grown_from_rounding(
     for number, (point, own, other) in enumerate(zip(losses, new.events("step"), shaken.events("step"), strict=False)):
         largest = max(0.0 if number in evidence.anchored else largest, abs(own["loss"] - other["loss"]))
         is_outside = not thresholds.accept(point.legacy, point.modern)
-        may_be_rounding = rel_diff(point.legacy, point.modern) <= ROUNDING_LIMIT  # beyond it, nothing tells rounding from a fault
+        may_be_rounding = (
+            rel_diff(point.legacy, point.modern) <= ROUNDING_LIMIT
+        )  # beyond it, nothing tells rounding from a fault
         if is_outside and may_be_rounding and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
             explained.append(point)
     return explained
