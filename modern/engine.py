@@ -33,6 +33,7 @@ from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusa
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
+from estimator_bridge.modern.parallel.sharded_state import ShardedAccumulation, ShardedState
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
 from estimator_bridge.modern.training import train as training
@@ -57,6 +58,8 @@ class ModernEngine(Engine):
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
         placement: Devices over which a training step is placed.
         data: Number of workers that the plan expects; None for any.
+        sharded_state: True to cut the optimizers' state between the workers; see ``ShardedState``.
+        gradients: Name of the type in which gradients travel between these workers.
 
     Attributes:
         calls: Number of calls so far.
@@ -71,11 +74,17 @@ class ModernEngine(Engine):
     micro_statistics: bool = False
     placement: PlacementPlan = ONE_DEVICE
     data: int | None = None
+    sharded_state: bool = False
+    gradients: str = "float32"
 
     def __post_init__(self) -> None:
         flags = " and ".join(self._flags)
         if len(self._flags) > 1:
             raise NotSupportedError(f"{flags} cannot be combined.", expected=f"one of {flags}", fix="Leave out one of them.")
+        if self.sharded_state and (self.jit_compile or self.mixed_precision):
+            raise NotSupportedError(
+                f'state = "sharded" and {flags} cannot be combined.', fix=f"Leave out {flags} or the sharded state."
+            )
         if self.micro_statistics and self.micro == 1:
             raise BridgeError(
                 "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
@@ -167,22 +176,28 @@ class ModernEngine(Engine):
         make_transplant = self._transplants()
         if strategies.decision_for(config).strategy != "ParameterServerStrategy":
             return functools.partial(training.train, make_transplant=make_transplant)
-        for flag in self._flags:
+        for flag in [*self._flags, *(['state = "sharded"'] if self.sharded_state else [])]:
             raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
         return parameter_servers.train
 
     def _transplants(self) -> Callable[..., Transplant]:
         """Returns the function that makes the training step of a graph."""
         own: dict[str, Any] = {"place": self._place} if self._place else {}
+        own |= {"gradients": tf.as_dtype(self.gradients)} if self.gradients != "float32" else {}
         stages = self._place.mesh.names if self._place and self.placement.is_pipeline else ()
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,
             "--micro": functools.partial(
-                AccumulatingTransplant, number=self.micro, statistics=self.micro_statistics, stages=stages, **own
+                ShardedAccumulation if self.sharded_state else AccumulatingTransplant,
+                number=self.micro,
+                statistics=self.micro_statistics,
+                stages=stages,
+                **own,
             ),
         }
-        return kinds[self._flags[0]] if self._flags else functools.partial(Transplant, **own)
+        whole = functools.partial(ShardedState if self.sharded_state else Transplant, **own)
+        return kinds[self._flags[0]] if self._flags else whole
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate``, its event file included."""

@@ -162,7 +162,7 @@ def _replica() -> int:
 
 def _local(variable: Variable, replica: int) -> Variable:
     """Returns a replica's copy; a process has only the copies of its own replicas, but replicas are numbered over all workers."""
-    return variable.values[replica % len(variable.values)] if hasattr(variable, "values") else variable
+    return variable.values[replica % len(variable.values)] if getattr(variable, "values", ()) else variable
 
 
 def assigned(ops: Iterable[Any]) -> frozenset[str]:

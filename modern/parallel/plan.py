@@ -75,12 +75,16 @@ class ParallelPlan:
         micro: Number of micro-batches in which a step computes its batch.
         micro_statistics: True to let batch norm and the like see one micro-batch at a time.
         data: Number of workers, each with the whole mesh; None for as many as there are.
+        sharded_state: True to cut the optimizers' state between the workers.
+        gradients: Type in which gradients travel between workers that have cut their state.
     """
 
     placement: PlacementPlan = ONE_DEVICE
     micro: int = 1
     micro_statistics: bool = False
     data: int | None = None
+    sharded_state: bool = False
+    gradients: str = "float32"
 
     def describe(self, who: str) -> list[str]:
         """Returns a sentence for each part of the plan.
@@ -94,7 +98,9 @@ class ParallelPlan:
         )
         holds = [f"{who} {way}."] if number > 1 else []
         computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 else []
-        return [*holds, *computes]
+        keeps = [f"{who} keeps a part of the optimizers' state in each worker."] if self.sharded_state else []
+        sends = [f"{who} adds up gradients in {self.gradients}, which is approximate."] if self.gradients != "float32" else []
+        return [*holds, *computes, *keeps, *sends]
 
 
 NOT_PARALLEL = ParallelPlan()
@@ -165,10 +171,8 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
         "at": _Key(_is_names, "a list of names of operations or scopes"),
     },
     "optimizer": {
-        "state": _Key(
-            lambda value: value in ("replicated", "sharded"), '"replicated" or "sharded"', ("replicated",), "Leave out state."
-        ),
-        "gradients": _Key(lambda value: isinstance(value, str), "the name of a type", ("float32",), "Leave out gradients."),
+        "state": _Key(lambda value: value in ("replicated", "sharded"), '"replicated" or "sharded"'),
+        "gradients": _Key(lambda value: value in ("float32", "float16", "bfloat16"), '"float32", "float16" or "bfloat16"'),
     },
     "elastic": {"workers": _Key(_is_list, "a list of two numbers", (), "Leave out [elastic].")},
 }
@@ -260,7 +264,28 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
             fix="Leave out one of them.",
         )
     (_check_pipeline if placement.is_pipeline or at else _check_devices)(placement, source)
-    return ParallelPlan(placement, batch.get("micro", 1), batch.get("statistics") == "micro", mesh.get("data"))
+    optimizer = tables.get("optimizer", {})
+    is_sharded, gradients = optimizer.get("state") == "sharded", optimizer.get("gradients", "float32")
+    _check_state(placement, is_sharded, gradients, source)
+    return ParallelPlan(
+        placement, batch.get("micro", 1), batch.get("statistics") == "micro", mesh.get("data"), is_sharded, gradients
+    )
+
+
+def _check_state(placement: PlacementPlan, is_sharded: bool, gradients: str, source: str) -> None:
+    if is_sharded and placement.devices > 1:
+        raise NotSupportedError(
+            f"{source}: state that is cut between workers does not work yet with a mesh inside of each.",
+            expected="[mesh] with data alone",
+            received=f"{placement}",
+            fix='Leave out state = "sharded", or the mesh.',
+        )
+    if gradients != "float32" and not is_sharded:
+        raise NotSupportedError(
+            f"{source}: gradients = {gradients!r} works only with state that is cut between workers.",
+            expected='state = "sharded"',
+            fix="Add that, or leave out gradients.",
+        )
 
 
 def _known(known: Mapping[str, Any], name: str, source: str, what: str) -> Any:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.savers import SavedTensor
+from estimator_bridge.modern.step.packs import packs
 
 _PART = 64 * 2**20
 """Bytes of a part of a copy, unless one variable alone is larger; a smaller model is one data file."""
@@ -28,7 +29,7 @@ def save_by_device(variables: Mapping[str, Any], saved: Sequence[SavedTensor], p
     by_device: dict[str, list[SavedTensor]] = {}
     for one in saved:
         by_device.setdefault(variables[one.variable].device, []).append(one)
-    with _merged(prefix, len(by_device)) as parts:
+    with merged(prefix, len(by_device)) as parts:
         written = [
             _write(variables, own, device, part) for (device, own), part in zip(sorted(by_device.items()), parts, strict=True)
         ]
@@ -39,28 +40,28 @@ def save_by_device(variables: Mapping[str, Any], saved: Sequence[SavedTensor], p
 def copy_tensors(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
     """Copies tensors of a checkpoint into another one, whose files appear only when complete.
 
-    Tensors are read and written in groups: as many as have the bytes of the largest, or 64 MiB if that is more. Each group is one data
-    file. If the source has several data files, so has the copy.
+    Tensors are read and written in groups, see ``grouped``; each group is one data file. If the source has several, so has the copy.
 
     Args:
         source: Checkpoint to read.
         saved: Tensors to copy, which the source has.
         prefix: Checkpoint to write.
     """
-    sizes = [(one.shape.num_elements() or 0) * one.dtype.size for one in saved]
     files = len(tf.io.gfile.glob(f"{glob.escape(source)}.data-*")) or 1
-    most = max(*sizes, min(sum(sizes) // files, _PART))
-    groups: list[list[SavedTensor]] = []
-    left = -1
-    for one, size in zip(saved, sizes, strict=True):
-        if size > left:
-            groups.append([])
-            left = most
-        groups[-1].append(one)
-        left -= size
-    with _merged(prefix, len(groups)) as parts:
+    groups = grouped(saved, files)
+    with merged(prefix, len(groups)) as parts:
         for group, part in zip(groups, parts, strict=True):
             _copy(source, group, part)
+
+
+def grouped(saved: Sequence[SavedTensor], files: int = 1) -> list[list[SavedTensor]]:
+    """Divides tensors into neighbours that have the bytes of the largest, or 64 MiB if that is more, and less for more ``files``."""
+    sizes = [_size(one) for one in saved]
+    return packs(saved, _size, max(*sizes, min(sum(sizes) // files, _PART), 0))
+
+
+def _size(saved: SavedTensor) -> int:
+    return int(saved.shape.num_elements() or 0) * int(saved.dtype.size)
 
 
 def _copy(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
@@ -72,7 +73,7 @@ def _copy(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def _merged(prefix: str, number: int) -> Iterator[list[str]]:
+def merged(prefix: str, number: int) -> Iterator[list[str]]:
     """Yields prefixes of parts to write in a new folder; at the end they become one checkpoint, or nothing if the context fails."""
     folder = f"{prefix}_temp_{uuid.uuid4().hex}"
     parts = [f"{folder}/part-{place:05d}-of-{number:05d}" for place in range(number)]

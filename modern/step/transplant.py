@@ -59,6 +59,7 @@ class Transplant:
             the observed step, and ``late(inputs) -> tensors`` after it.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         pieces: Number of replicas that share one batch.
+        interrupt: Function that makes the other workers, which go on training, call ``follow``; None before and after a training.
 
     Raises:
         NotSupportedError: The step cannot run on the strategy in scope.
@@ -66,6 +67,7 @@ class Transplant:
 
     _wanted: list[bool]
     wanted: Any
+    interrupt: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class Transplant:
         self.store = VariableStore(templates, values, written, devices=self._devices)
         self.global_step = self.store[model.global_step]
         self.updates = self._with_optimizers()
-        slots = {template.op.name: variable for update in self.updates for template, variable in _slots(self.store, *update)}
+        slots = {template.op.name: variable for update in self.updates for template, variable in self._slots(*update)}
         self.variables = {template.op.name: self.store[template] for template in templates} | slots
         fill(self.variables, values, slots)
         self._means = self._copies(values)
@@ -223,16 +225,35 @@ class Transplant:
         built: dict[Any, Any] = {}
         for update in self._plan.updates:
             if update.optimizer not in built:
-                own = [pair for one in self._plan.updates if one.optimizer is update.optimizer for pair in one.pairs]
+                own = [one for one in self._plan.updates if one.optimizer is update.optimizer]
                 built[update.optimizer] = optimizers.build(update.optimizer, update.hyperparameters)
-                built[update.optimizer]._create_all_weights([self.store[variable] for _, variable in own])
+                self._make_state(built[update.optimizer], own)
         return [(update, built[update.optimizer]) for update in self._plan.updates]
+
+    def _make_state(self, optimizer: Any, updates: Sequence[Update]) -> None:
+        """Makes the slots of a Keras optimizer, and what else it keeps."""
+        optimizer._create_all_weights([self.store[variable] for update in updates for _, variable in update.pairs])
+
+    def _slots(self, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
+        """Yields the variables that an optimizer made in the graph, each with the variable of the Keras optimizer that replaces it."""
+        for variable, name, template in update.slots():
+            yield (
+                template,
+                optimizer.powers[name] if variable is None else self._slot(optimizer, variable, update.slot_names[name]),
+            )
+
+    def _slot(self, optimizer: Any, variable: Any, name: str) -> Any:
+        return optimizer.get_slot(self.store[variable], name)
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         pairs = update.with_gradients([known[tensor.name] for tensor in update.gradients()])
         for name, value in update.changing().items():
             self._set_hyperparameter(optimizer, name, known[value.name])
-        optimizer.apply_gradients([(_scaled(gradient, weight), self.store[variable]) for gradient, variable in pairs])
+        self._update(optimizer, [(_scaled(gradient, weight), variable) for gradient, variable in pairs])
+
+    def _update(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
+        """Updates variables of the graph by the sums of the replicas' gradients."""
+        optimizer.apply_gradients([(gradient, self.store[variable]) for gradient, variable in pairs])
 
     def _set_hyperparameter(self, optimizer: Any, name: str, value: Tensor) -> None:
         variable = optimizer._hyper[name]
@@ -256,6 +277,9 @@ class Transplant:
             NotSupportedError: The Saver saves other objects than variables.
         """
         return saved_tensors(self.model.graph, saver or self.model.spec.scaffold.saver)
+
+    def follow(self) -> None:
+        """Waits for the chief, and helps it to save; all workers call it before and after a training, and where the chief interrupts it."""
 
     def save(self, saved: Sequence[SavedTensor], prefix: str) -> None:
         """Writes ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``; both appear under their names only when complete."""
@@ -315,13 +339,6 @@ def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
             expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
             fix="Run on one replica, where it is executed as it is, or use --path legacy.",
         )
-
-
-def _slots(store: VariableStore, update: Update, optimizer: Any) -> Iterator[tuple[Any, Any]]:
-    """Yields the variables that an optimizer made in the graph, each with the variable of the Keras optimizer that replaces it."""
-    rule = optimizers.RULES[type(update.optimizer).__name__]
-    for variable, name, template in update.slots():
-        yield template, optimizer.powers[name] if variable is None else optimizer.get_slot(store[variable], rule.slots[name])
 
 
 def _scaled(value: Any, weight: Tensor | None) -> Any:

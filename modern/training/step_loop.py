@@ -19,8 +19,8 @@ from estimator_bridge.runtime.collectives import keys_kept
 
 MAX_STEPS_PER_CALL = 100
 NEVER = 2**62  # a global step that no training reaches
-REBUILD, STOP, PREEMPTED = 0, -1, -2
-"""Requests of a worker in place of a number of steps: all rebuild their loops, end the training, or end it for a restart."""
+REBUILD, STOP, PREEMPTED, SAVE = 0, -1, -2, -3
+"""Requests of a worker in place of a number of steps: all rebuild their loops, end the training, end it for a restart, or help to save."""
 
 
 class Ran(NamedTuple):
@@ -32,7 +32,7 @@ class Ran(NamedTuple):
         step: Global step after them.
         report: Values of the watched tensors after the last step; None without them.
         ended: True if the input of a worker has ended.
-        agreed: Smallest request of the workers: a number of steps, or ``REBUILD``, ``STOP`` or ``PREEMPTED``.
+        agreed: Smallest request of the workers: a number of steps, or one of these.
     """
 
     losses: np.ndarray

@@ -32,7 +32,17 @@ from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, PREEMPTED, REBUILD, STOP, Loop, Ran, StepLoop
+from estimator_bridge.modern.training.step_loop import (
+    MAX_STEPS_PER_CALL,
+    NEVER,
+    PREEMPTED,
+    REBUILD,
+    SAVE,
+    STOP,
+    Loop,
+    Ran,
+    StepLoop,
+)
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import TrainCall
 
@@ -190,6 +200,7 @@ def run_steps(
     step = int(transplant.global_step.numpy())
     for callback in callbacks:
         callback.begin(transplant, step)
+    transplant.follow()
     loss: Any = None
     stopping = False
     is_preempted = False
@@ -221,8 +232,10 @@ def run_steps(
                 break
     if loss is None:
         logging.warn("Training made no steps: the input is empty.")
+    transplant.interrupt = None
     for callback in callbacks:
         callback.end(step)
+    transplant.follow()
     logging.info("Loss for final step: %s.", loss)
     return is_preempted
 
@@ -301,6 +314,10 @@ class _Steps:
         digests = np.array([hooked.batches.digest if hooked.batches else 0], np.int64)
         return Ran(loss, digests, int(self._transplant.global_step.numpy()), None, False, 1), values
 
+    def _interrupt(self) -> None:
+        assert self._loop
+        self._loop.run(SAVE)
+
     def _run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
         wanted = _report(self._callbacks)
         grown = sum(map(len, wanted)) > sum(map(len, self._transplant.watched))
@@ -313,11 +330,16 @@ class _Steps:
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)
         reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
         report_from = min(reporting, default=NEVER)
-        ran = self._pace.run(self._loop, until, report_from, REBUILD if wish is None and has_loop and grown else wish)
-        if ran.agreed == REBUILD:
-            self._loop = self._make_loop()
-            ran = self._pace.run(self._loop, until, report_from, wish)
-        return ran
+        request = REBUILD if wish is None and has_loop and grown else wish
+        while True:
+            ran = self._pace.run(self._loop, until, report_from, request)
+            if ran.agreed == SAVE:
+                self._transplant.follow()
+            elif ran.agreed == REBUILD:
+                self._loop, request = self._make_loop(), wish
+            else:
+                self._transplant.interrupt = None if ran.ended else self._interrupt  # at the end, no other worker goes on
+                return ran
 
 
 def _report(callbacks: Sequence[Callback]) -> list[list[Tensor]]:

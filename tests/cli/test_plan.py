@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,14 @@ def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
     (words,) = [row for row in found["variables"] if row["name"] == "embeddings/words"]
     assert (words["variable_bytes"], words["slot_bytes"]) == (500 * 64 * 4, 2 * 500 * 64 * 4)
     assert {row["source"] for row in found["crossings"]} == {"/device:CPU:0", "/device:CPU:1"}
+
+
+def test_a_plan_for_workers_is_shown_by_one_process(tmp_path: Path) -> None:
+    """What each of them keeps is said, since the devices of the others are not here."""
+    (tmp_path / "plan.toml").write_text('[mesh]\ndata = 2\n[optimizer]\nstate = "sharded"\n')
+    ended = estimator_bridge_command("plan", "--plan", "plan.toml", SENTENCES, "--model_dir=model", cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    assert re.search(r"Each of 2 workers keeps about \S+ \w+ of the", ended.out)
 
 
 def test_a_pattern_that_matches_nothing_ends_a_run_before_it_trains(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.python.ops import gradients_util
 
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers, upstream
-from estimator_bridge.modern.graph.optimizers.rebuild import hyperparameters, rule_for
+from estimator_bridge.modern.graph.optimizers.rebuild import RULES, hyperparameters, rule_for
 from estimator_bridge.runtime.patching import replaced, wrapped
 
 
@@ -51,6 +51,11 @@ class Update:
         slots = [(variable, name, self.optimizer.get_slot(variable, name)) for _, variable in self.pairs for name in names]
         powers = [(None, name, power) for (name, graph), power in made if graph is self.op.graph]
         return [row for row in (*slots, *powers) if row[-1] is not None]
+
+    @property
+    def slot_names(self) -> Mapping[str, str]:
+        """Name of a slot -> its name in the Keras optimizer."""
+        return RULES[type(self.optimizer).__name__].slots
 
     def changing(self) -> dict[str, Tensor]:
         """Returns the hyperparameters that are computed at each step."""

@@ -53,6 +53,8 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(found.as_dict(), indent=1) + "\n")
     else:
         _print(found, arguments.all)
+        if plan.sharded_state:
+            _print_workers(found, plan.data)
     return 0
 
 
@@ -62,7 +64,8 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     def make_engine() -> Any:
         from estimator_bridge.modern.planning import PlanningEngine
 
-        return PlanningEngine(**vars(plan) | {"data": None})  # each worker has the mesh that is estimated
+        of_one_worker = {"data": None, "sharded_state": False, "gradients": "float32"}
+        return PlanningEngine(**vars(plan) | of_one_worker)
 
     try:
         run_modern(script, make_engine)
@@ -113,6 +116,14 @@ def _print(found: PlanEstimate, everything: bool) -> None:
         console.print("No tensor crosses between devices.")
     if found.stages:
         _print_stages(console, found)
+
+
+def _print_workers(found: PlanEstimate, workers: int | None) -> None:
+    from estimator_bridge.compat.checkpoint.inspection.terminal import size
+
+    slots = sum(slots for _, slots in found.held().values())
+    share = f"{workers} workers keeps about {size(slots // workers)}" if workers else "N workers keeps about an N-th"
+    sys.stdout.write(f"Each of {share} of the {size(slots)} of slots.\n")
 
 
 def _print_stages(console: Any, found: PlanEstimate) -> None:

@@ -37,6 +37,32 @@ def keys_kept() -> Iterator[None]:
         yield
 
 
+def exchanged(strategy: Any, tensor: Any) -> Any:
+    """Sends row i of a tensor to worker i; call it in the context of a replica, on all workers.
+
+    Args:
+        strategy: MultiWorkerMirroredStrategy with one replica in each worker.
+        tensor: Tensor of shape [workers, ...].
+
+    Returns:
+        Tensor of the same shape, whose row i comes from worker i.
+    """
+    import tensorflow as tf
+    from tensorflow.python.ops import collective_ops
+
+    (launcher,) = strategy.extended._cross_device_ops._launchers
+    with tf.device(launcher._device):
+        return collective_ops.all_to_all_v2(
+            tensor,
+            launcher._group_size,
+            launcher._group_key,
+            launcher._next_instance_key(),
+            communication_hint=launcher._options.implementation.value,
+            timeout=launcher._options.timeout_seconds or 0,
+            ordering_token=launcher._get_ordering_token(),
+        )
+
+
 def _all_gather(launcher: Any, tensor: Any, options: Any) -> Any:
     """Gathers a tensor that has the same shape on all workers."""
     import tensorflow as tf

@@ -125,6 +125,8 @@ def test_axes_that_do_not_work_together_yet_are_refused() -> None:
         ("[pipeline]\nat = ['a']", "pipeline = 2"),
         ("[mesh]\npipeline = 2\n[pipeline]\nat = [1]", "a list of names"),
         ("[batch]\nmicro = 0", "a whole number of 1 or more"),
+        ("[optimizer]\ngradients = 'float16'", 'state = "sharded"'),
+        ("[optimizer]\ngradients = 'int8'", '"bfloat16"'),
         ("[batch]\nstatistics = 'all'", '"batch" or "micro"'),
     ],
 )
@@ -140,8 +142,7 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> 
     [
         "[batch]\nshares = [3, 1]",
         "[pipeline]\nstages = 2",
-        "[optimizer]\nstate = 'sharded'",
-        "[optimizer]\ngradients = 'float16'",
+        "[mesh]\nmodel = 2\n[optimizer]\nstate = 'sharded'",
         "[elastic]\nworkers = [1, 4]",
         "[[place]]\nmatch = 'a'\nlayout = ['model']",
     ],

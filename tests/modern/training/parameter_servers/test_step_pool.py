@@ -47,7 +47,7 @@ class LosingPool:
 def test_a_worker_that_is_lost_with_the_only_step_of_a_pool_ends_nothing(fates: Any) -> None:
     """Training goes on to exactly max_steps, also where the last step is the lost one."""
     pool = LosingPool(fates)
-    transplant: Any = SimpleNamespace(global_step=tf.Variable(0), watched=[])
+    transplant: Any = SimpleNamespace(global_step=tf.Variable(0), watched=[], follow=lambda: None)
     preemption: Any = SimpleNamespace(is_requested=False)
     train.run_steps(transplant, lambda: pool, [StopAtStep(None, 3), LossLogger(1), NanGuard()], preemption)
     assert pool.step == 3

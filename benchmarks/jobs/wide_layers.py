@@ -1,0 +1,60 @@
+"""A TensorFlow 1 training of wide layers by Adam; each task writes its peak memory into a file, in MiB."""
+
+import argparse
+import json
+import os
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+
+class Memory(tf.train.SessionRunHook):
+    """Writes the peak memory of this process at the end of the training."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def end(self, session):
+        """Writes the file."""
+        with open("/proc/self/status") as status:
+            found = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+        task = json.loads(os.environ["TF_CONFIG"])["task"]
+        with open(os.path.join(self.folder, "memory-{type}-{index}".format(**task)), "w") as file:
+            file.write(str(found))
+
+
+def model_fn(features, labels, mode, params):
+    """Regresses on four wide layers."""
+    net = features["x"]
+    for _ in range(4):
+        net = tf.layers.dense(net, params["width"], activation=tf.nn.relu)
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(net, 1))
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=tf.train.AdamOptimizer(1e-4).minimize(loss, tf.train.get_global_step())
+    )
+
+
+def input_fn(width):
+    """Returns endless batches of 16 rows."""
+    random = np.random.RandomState(0)
+    x, y = random.normal(size=[16, width]).astype(np.float32), random.normal(size=[16, 1]).astype(np.float32)
+    return tf.data.Dataset.from_tensors(({"x": x}, y)).repeat()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model_dir", required=True)
+    parser.add_argument("--width", type=int, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    flags = parser.parse_args()
+    tf.logging.set_verbosity(tf.logging.INFO)
+    config = tf.estimator.RunConfig(
+        flags.model_dir, tf_random_seed=1, save_summary_steps=None, log_step_count_steps=10, save_checkpoints_steps=10**9
+    )
+    estimator = tf.estimator.Estimator(model_fn, config=config, params={"width": flags.width})
+    train = tf.estimator.TrainSpec(lambda: input_fn(flags.width), max_steps=flags.steps, hooks=[Memory(flags.model_dir)])
+    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(lambda: input_fn(flags.width), steps=1))
+
+
+if __name__ == "__main__":
+    main()
