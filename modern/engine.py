@@ -8,6 +8,7 @@ import functools
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from tensorflow.python.eager import context
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback
+from estimator_bridge.modern.callbacks.timeline import TimelineWriter
 from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.distribution import strategies
 from estimator_bridge.modern.distribution.estimator_tasks import tasks
@@ -60,6 +62,7 @@ class ModernEngine(Engine):
         data: Number of workers that the plan expects; None for any.
         sharded_state: True to cut the optimizers' state between the workers; see ``ShardedState``.
         gradients: Name of the type in which gradients travel between these workers.
+        timeline: File for the timeline of the last step of a pipeline; see ``TimelineWriter``.
 
     Attributes:
         calls: Number of calls so far.
@@ -76,6 +79,7 @@ class ModernEngine(Engine):
     data: int | None = None
     sharded_state: bool = False
     gradients: str = "float32"
+    timeline: Path | None = None
 
     def __post_init__(self) -> None:
         flags = " and ".join(self._flags)
@@ -89,6 +93,13 @@ class ModernEngine(Engine):
             raise BridgeError(
                 "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
             )
+        if self.timeline and (self.micro == 1 or not self.placement.is_pipeline):
+            raise BridgeError(
+                "--timeline shows the micro-batches of a pipeline.",
+                expected="--mesh pipeline=N --micro K",
+                fix="Add these, or leave out --timeline.",
+            )
+        self._timelines = [TimelineWriter(self.timeline, self.placement.devices)] if self.timeline else []
         self._place = self._placer()
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
@@ -119,7 +130,7 @@ class ModernEngine(Engine):
             chosen = dataclasses.replace(chosen, micro_batches=self.micro, around_model=around)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
-                train(estimator, call, chosen, callbacks=[*self.callbacks(), *reports], audited=self.audited)
+                train(estimator, call, chosen, callbacks=[*self.callbacks(), *self._timelines, *reports], audited=self.audited)
         return estimator
 
     def _check_mesh(self, config: Any) -> None:
@@ -193,6 +204,7 @@ class ModernEngine(Engine):
                 number=self.micro,
                 statistics=self.micro_statistics,
                 stages=stages,
+                timed=self.timeline is not None,
                 **own,
             ),
         }

@@ -39,6 +39,10 @@ class AccumulatingTransplant(Transplant):
         statistics: True to let batch norm and the like see one micro-batch at a time.
         place: Function that chooses devices, see ``Transplant``.
         stages: Devices of the stages of a pipeline, whose micro-batches overlap; empty for one micro-batch after the other.
+        timed: True to measure when each stage of a pipeline computes.
+
+    Attributes:
+        times: Variables of the times, see ``PipelinedLoop``.
 
     Raises:
         NotSupportedError: The sum over the micro-batches would not be the result of the whole batch.
@@ -55,7 +59,9 @@ class AccumulatingTransplant(Transplant):
         statistics: bool = False,
         place: Callable[[ModelGraph, Plan], Mapping[str, str]] | None = None,
         stages: Sequence[str] = (),
+        timed: bool = False,
     ) -> None:
+        self._timed = timed
         self._number = number
         self._pipeline = stages
         self._shared = streams or (RandomStreams() if stages else None)
@@ -90,16 +96,13 @@ class AccumulatingTransplant(Transplant):
             return store.function(dataclasses.replace(fragment, of_any_length=joined))
 
         self._stages: list[tuple[Stage, Any]] = []
+        self.times: list[Any] = []
         leaves = [leaf.name for leaf in self.model.batch]
         later = set[str]()  # what loops read
         for part in reversed(self._division.parts):
             run: Any = store.function(part.each.fragment)
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
-            loop = (
-                PipelinedLoop(*own, number=self._number, pieces=self._pieces(part.each, store))
-                if self._pipeline
-                else Loop(*own)
-            )
+            loop = self._pipelined(own, self._pieces(part.each, store)) if self._pipeline else Loop(*own)
             if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
                 ops = part.each.operations & self._division.core
                 loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves)
@@ -112,6 +115,11 @@ class AccumulatingTransplant(Transplant):
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
         self._once: Any = self._regularization.function(store.function) if self._regularization else dict
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
+
+    def _pipelined(self, own: Any, parts: Sequence[Piece]) -> Loop:
+        loop = PipelinedLoop(*own, number=self._number, pieces=parts, timed=self._timed)
+        self.times.insert(0, loop.times)
+        return loop
 
     def _pieces(self, each: Stage, store: VariableStore) -> list[Piece]:
         losses = losses_of(self.model, self._division.derivations)

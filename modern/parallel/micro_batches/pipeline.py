@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import graphlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_copied, refused
 from estimator_bridge.modern.graph.random_streams import unshared
@@ -97,13 +100,20 @@ class PipelinedLoop(Loop):
         args: Arguments of ``Loop``.
         number: Number of micro-batches.
         pieces: Pieces of a micro-batch.
+        timed: True to measure when each piece began and ended.
         kwargs: Arguments of ``Loop``.
+
+    Attributes:
+        times: Variable of shape [micro-batches, pieces, 2]: when all inputs and all outputs of a piece were there in the last step that
+            overlapped, in seconds; zeros before.
     """
 
-    def __init__(self, *args: Any, number: int, pieces: Sequence[Piece], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, number: int, pieces: Sequence[Piece], timed: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._number = number
         self._pieces = pieces
+        self._timed = timed
+        self.times = ResourceVariable(tf.zeros([number, len(pieces), 2], tf.float64), trainable=False)
 
     def _repeated(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
         overlapped = functools.partial(self._overlapped, micro, known)
@@ -113,17 +123,24 @@ class PipelinedLoop(Loop):
 
     def _overlapped(self, micro: MicroBatches, known: Mapping[str, Any]) -> Any:
         totals = self._start_totals(micro)
-        ended: list[list[Tensor]] = []  # for each micro-batch, a tensor of each piece that is there when the piece has ended
+        started: list[list[Tensor]] = []  # for each micro-batch, when each piece had its inputs
+        ended: list[list[Tensor]] = []  # and its outputs
         for number in range(self._number):
             index = tf.constant(number, tf.int64)
-            values = self._computed({**known, **self._own(micro.part(index), index, known)}, ended)
+            started.append([])
+            values = self._computed({**known, **self._own(micro.part(index), index, known)}, started[-1], ended)
             totals = self._add_to_totals(micro, index, [values[tensor.name] for tensor in self._fragment.outputs], totals)
             combined = zip(self._fragment.outputs, totals[0], strict=True)
             values |= {tensor.name: one for tensor, one in combined if tf.is_tensor(one)}
-            ended.append([_end(piece, values) for piece in self._pieces])
+            outputs = ([values[one.name] for one in piece.fragment.outputs] for piece in self._pieces)
+            ended.append([self._time(piece, tensors) for piece, tensors in zip(self._pieces, outputs, strict=True)])
+        if self._timed:
+            self.times.assign(tf.stack([started, ended], axis=-1))
         return self._end_totals(micro, totals)
 
-    def _computed(self, values: dict[str, Tensor], ended: Sequence[Sequence[Tensor]]) -> dict[str, Tensor]:
+    def _computed(
+        self, values: dict[str, Tensor], started: list[Tensor], ended: Sequence[Sequence[Tensor]]
+    ) -> dict[str, Tensor]:
         for piece in self._pieces:
             inputs = [values[tensor.name] for tensor in piece.fragment.inputs]
             with tf.device(piece.device):
@@ -131,12 +148,17 @@ class PipelinedLoop(Loop):
                     end = ended[len(ended) - piece.waits_for[1]][piece.waits_for[0]]
                     with tf.control_dependencies([end]):
                         inputs = [tf.identity(one) for one in inputs]
+                started.append(self._time(piece, inputs))
                 outputs = piece.call(inputs)
                 values.update(zip((tensor.name for tensor in piece.fragment.outputs), outputs, strict=True))
         return values
 
-
-def _end(piece: Piece, values: Mapping[str, Tensor]) -> Tensor:
-    """Returns a tensor that is there when all outputs of a piece are, and are combined; its call may end sooner."""
-    with tf.device(piece.device), tf.control_dependencies([tf.identity(values[one.name]) for one in piece.fragment.outputs]):
-        return tf.constant(True)
+    def _time(self, piece: Piece, tensors: Sequence[Tensor]) -> Tensor:
+        """Returns when tensors of a piece were there, combined with those of other micro-batches; 0 if nobody wants to know."""
+        with tf.device(piece.device), tf.control_dependencies([tf.identity(one) for one in tensors]):
+            if not self._timed:
+                return tf.constant(0.0, tf.float64)
+            # tf.timestamp would wait for all operations with side effects before it. One that depends on nothing would run only once.
+            element = [tf.reshape(one, [-1])[:1] for one in tensors if one.dtype.is_floating][:1]
+            now = tf.numpy_function(lambda *_: np.float64(time.perf_counter()), element, tf.float64, stateful=False)
+            return tf.ensure_shape(now, [])

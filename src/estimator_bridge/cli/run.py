@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.closed_streams import restore_streams
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
-from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
+from estimator_bridge.cli.script_arguments import FILE, add_options, add_script, script_of
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskContext
@@ -37,6 +38,7 @@ _MODERN_ONLY = {
     "micro_statistics": "Add --path modern and --micro.",
     "mesh": "Add --path modern, or leave out the mesh.",
     "plan": "Add --path modern, or leave out the plan.",
+    "timeline": "Add --path modern and a pipeline, or leave out the timeline.",
 }
 _LEGACY_ONLY = {
     "v2_behavior": "Leave it out: on the modern path the model runs under TensorFlow 2's behaviour, and the script sees TensorFlow 1's."
@@ -64,6 +66,14 @@ def add_parser(verbs: Any) -> None:
         help="modern path, CPUs: compute each step in bfloat16 where TensorFlow considers it safe; results are approximate",
     )
     add_plan(parser)
+    timeline = parser.add_argument(
+        "--timeline",
+        type=Path,
+        metavar="FILE",
+        help="modern path, with a pipeline: write when each stage computed which micro-batch of the last step: a Chrome trace (.json) or a "
+        "picture (.svg)",
+    )
+    timeline.complete = FILE
     parser.add_argument(
         "--v2-behavior",
         action="store_true",
@@ -131,7 +141,7 @@ def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
     def make_engine() -> ModernEngine:
         from estimator_bridge.modern.engine import ModernEngine
 
-        own = {flag: getattr(arguments, flag) for flag in ("jit_compile", "mixed_precision")}
+        own = {flag: getattr(arguments, flag) for flag in ("jit_compile", "mixed_precision", "timeline")}
         engines.append(ModernEngine(arguments.replicas, **own, **vars(arguments.plan)))
         return engines[0]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.callbacks.timeline import TimelineWriter
 from estimator_bridge.modern.graph.stages import Stage
 from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.estimates import estimate
@@ -17,7 +21,8 @@ from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.micro_batches.pipeline import pieces
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plan import PlacementPlan
-from tests.modern.jobs import ModelFn, spec, v1
+from estimator_bridge.modern.parallel.timeline import Span, chrome_trace, drawing, spans_of
+from tests.modern.jobs import ModelFn, engine, spec, v1
 from tests.modern.parallel.placed_models import WIDTH, dense, mlp, summed
 from tests.modern.parallel.test_placement import CPUS, step_of
 from tests.running import python_output
@@ -140,7 +145,8 @@ def test_stages_overlap_and_hold_few_micro_batches(tmp_path: Path) -> None:
     """The first stage goes on with other micro-batches while the last ones wait, but holds no more of them than there are stages."""
     stages = 4
     events = tmp_path / "events"
-    plan = ["--path", "modern", "--mesh", f"pipeline={stages}", "--micro", "8"]
+    timeline = tmp_path / "timeline.json"
+    plan = ["--path", "modern", "--mesh", f"pipeline={stages}", "--micro", "8", "--timeline", timeline]
     script = [str(IDLE), f"--stages={stages}", "--steps=2", "--unit=0.0005", f"--events={events}"]
     python_output(sys.executable, "-m", "estimator_bridge", "run", *plan, *script)
     found = [line.split() for line in sorted(events.read_text().splitlines())]
@@ -149,3 +155,35 @@ def test_stages_overlap_and_hold_few_micro_batches(tmp_path: Path) -> None:
         assert own.count("forward") == own.count("backward") >= 16
         held = [own[: number + 1].count("forward") - own[:number].count("backward") for number in range(len(own))]
         assert max(held) == stages - stage
+    traced = [event for event in json.loads(timeline.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert len(traced) == 8 * (2 * stages - 1)
+    spans = {(event["tid"], event["name"]): (event["ts"], event["ts"] + event["dur"]) for event in traced}
+    assert spans[0, "forward 1"][0] < spans[0, "backward 0"][0]  # before the first micro-batch is through
+    for micro in range(8):
+        assert spans[0, f"forward {micro}"][1] <= spans[1, f"forward {micro}"][0] + 1e3
+        assert spans[stages - 1, f"forward and backward {micro}"][1] <= spans[0, f"backward {micro}"][0] + 1e3
+
+
+def test_a_timeline_is_drawn() -> None:
+    """Two stages and two micro-batches, whose times are counted by hand."""
+    times = np.array([[[1, 2], [2, 4], [4, 6], [0, 0]], [[2, 3], [4, 6], [6, 8], [0, 0]]], float)
+    spans = spans_of(times, 2)
+    assert Span(0, 1, "backward", 6, 8) in spans
+    assert [span.stage for span in spans] == [0, 1, 0, 0, 1, 0]
+    picture = ElementTree.fromstring(drawing(spans))
+    titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert "forward and backward of micro-batch 1: 2000.00 ms" in titles
+    assert chrome_trace(spans)["traceEvents"][0]["dur"] == 1e6
+
+
+@pytest.mark.parametrize("name", ["picture.png", "missing/picture.svg"])
+def test_a_timeline_that_cannot_be_written_is_refused_before_the_training(tmp_path: Path, name: str) -> None:
+    """The training may take days."""
+    with pytest.raises(BridgeError, match="writes a Chrome trace or a picture"):
+        TimelineWriter(tmp_path / name, 2)
+
+
+def test_a_timeline_without_a_pipeline_is_refused(tmp_path: Path) -> None:
+    """It would be empty."""
+    with pytest.raises(BridgeError, match="shows the micro-batches of a pipeline"):
+        engine("modern", micro=2, timeline=tmp_path / "picture.svg")
