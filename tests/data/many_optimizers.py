@@ -1,6 +1,7 @@
 """A TensorFlow 1 script that trains a table and a dense layer by each optimizer: ``many_optimizers.py MODEL_DIR MAX_STEPS [OPTION ...]``.
 
-Options: ``clipped``: by the global norm; ``slot-summary``: a summary of a slot; ``stateless``: only gradient descent.
+Options: ``clipped``: by the global norm; ``slot-summary``: a summary of a slot; ``stateless``: only gradient descent; ``mirrored``:
+MultiWorkerMirroredStrategy by the RunConfig, as TensorFlow 1 needs it.
 """
 
 import sys
@@ -41,13 +42,15 @@ def model_fn(features, labels, mode):
             )
             predicted = tf.layers.dense(tf.tanh(hidden), 1, kernel_initializer=initializer, name="out")
             losses.append(tf.losses.mean_squared_error(labels, predicted))
-            pairs = optimizer.compute_gradients(losses[-1], tf.trainable_variables(name + "/"))
-            if "clipped" in OPTIONS:
-                gradients, variables = zip(*pairs)
-                pairs = list(zip(tf.clip_by_global_norm(gradients, 0.1)[0], variables))
-            updates.append(optimizer.apply_gradients(pairs))
-            if "slot-summary" in OPTIONS and name == "adam":
-                tf.summary.histogram("moment", optimizer.get_slot(table, "m"))
+        if mode != tf.estimator.ModeKeys.TRAIN:
+            continue
+        pairs = optimizer.compute_gradients(losses[-1], tf.trainable_variables(name + "/"))
+        if "clipped" in OPTIONS:
+            gradients, variables = zip(*pairs)
+            pairs = list(zip(tf.clip_by_global_norm(gradients, 0.1)[0], variables))
+        updates.append(optimizer.apply_gradients(pairs))
+        if "slot-summary" in OPTIONS and name == "adam":
+            tf.summary.histogram("moment", optimizer.get_slot(table, "m"))
     with tf.control_dependencies(updates):
         counted = tf.assign_add(tf.train.get_global_step(), 1)
     return tf.estimator.EstimatorSpec(mode, loss=tf.add_n(losses), train_op=counted)
@@ -55,7 +58,10 @@ def model_fn(features, labels, mode):
 
 def main():
     tf.logging.set_verbosity(tf.logging.INFO)
-    config = tf.estimator.RunConfig(MODEL_DIR, save_checkpoints_steps=4, log_step_count_steps=1, save_summary_steps=1)
+    strategy = tf.distribute.experimental.MultiWorkerMirroredStrategy() if "mirrored" in OPTIONS else None
+    config = tf.estimator.RunConfig(
+        MODEL_DIR, save_checkpoints_steps=4, log_step_count_steps=1, save_summary_steps=1, train_distribute=strategy
+    )
     estimator = tf.estimator.Estimator(model_fn, config=config)
     spec = tf.estimator.TrainSpec(input_fn, max_steps=int(MAX_STEPS))
     tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn, steps=1))

@@ -308,9 +308,6 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
     """Refuses options that mean nothing together."""
     if cluster and arguments.replicas != 1:
         raise BridgeError("--replicas is for one process, and --worker for several.", fix="Leave out --replicas.")
-    parallel = [flag for flag, is_given in _parallel_options(arguments) if is_given]
-    if cluster and parallel:
-        raise BridgeError(f"{parallel[0]} is for one process, and --worker for several.", fix=f"Leave out {parallel[0]}.")
     of_one = [flag for flag in ("--noise", "--reference-python") if getattr(arguments, flag[2:].replace("-", "_"))]
     if cluster and of_one:
         raise BridgeError(f"{of_one[0]} is for scripts of one process.", fix=f"Leave out {of_one[0]}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +100,18 @@ def test_what_cannot_be_cut_is_refused(tmp_path: Path, option: str, message: str
     assert ended.code == 2
     assert message in ended.out + ended.err
     assert not list(tmp_path.glob("model/model.ckpt-[1-9]*"))
+
+
+@pytest.mark.slow
+def test_the_legacy_path_with_whole_state_trains_alike(tmp_path: Path) -> None:
+    """Compared step by step; the report says what the modern side keeps where."""
+    (tmp_path / "plan.toml").write_text(SHARDED)
+    options = ["--worker", 1, "--plan", "plan.toml", "--out", "report", "--format", "json"]
+    ended = estimator_bridge_command("compare", *options, SCRIPT, "model", 10, "mirrored", cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    result = json.loads(ended.out)
+    assert (result["verdict"], max(one["max_abs_diff"] for one in result["variables"])) == ("equal", 0)
+    assert "The modern side keeps a part of the optimizers' state in each worker." in result["notes"]
 
 
 def test_one_worker_is_refused(tmp_path: Path) -> None:
