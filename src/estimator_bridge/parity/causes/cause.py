@@ -43,6 +43,7 @@ class CauseName(str, enum.Enum):
     HYPERPARAMETER = "hyperparameter"
     EPSILON = "epsilon"
     ACCUMULATORS = "initial accumulators"
+    INITIAL_VALUES = "initial values"
     UPDATE = "update"
     ITERATIONS = "iterations"
     STEPS = "number of steps"

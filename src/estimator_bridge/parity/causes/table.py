@@ -6,7 +6,7 @@ from estimator_bridge.parity.causes.cause import Cause
 from estimator_bridge.parity.causes.loss import forward, gradients
 from estimator_bridge.parity.causes.measures import Rule
 from estimator_bridge.parity.causes.optimizers import hyperparameters, pairs, updates
-from estimator_bridge.parity.causes.structure import batches, layers, variables
+from estimator_bridge.parity.causes.structure import batches, initial_values, layers, variables
 from estimator_bridge.parity.causes.training import evaluations, iterations
 from estimator_bridge.parity.evidence import Evidence
 
@@ -22,7 +22,13 @@ RULES: tuple[Rule, ...] = (
     *(forward.loss_scale, forward.regularizer, layers.batch_norm_epsilon, forward.reported_loss, forward.forward_pass),
     *(gradients.clipping, gradients.gradients, iterations.iterations, pairs.optimizer_parts, pairs.other_optimizer),
     *(updates.canned_defaults, updates.learning_rate, *hyperparameters.RULES, updates.momentum_scaling, updates.other_update),
-    *(layers.batch_norm_momentum, hyperparameters.initial_accumulators, iterations.number_of_steps, iterations.later_steps),
+    *(
+        layers.batch_norm_momentum,
+        hyperparameters.initial_accumulators,
+        initial_values.initial_values,
+        iterations.number_of_steps,
+        iterations.later_steps,
+    ),
     *(evaluations.evaluation_dropout, evaluations.evaluation, evaluations.predictions),
 )
 

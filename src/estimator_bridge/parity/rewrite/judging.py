@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from estimator_bridge.parity.causes.measures import gradient_fits, noise, update
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
+from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 from estimator_bridge.parity.judge import equal_arrays, loss_findings, metric_findings, pair_metrics
@@ -85,7 +87,10 @@ def judge_rewrite(
         if not group.is_equal
     ]
     of_inputs, input_notes = judge_inputs(new)
-    rounded = _grown_from_rounding(losses, new, shaken, evidence, thresholds) if shaken else []
+    within = _within_freely(old, free, thresholds)
+    rounded = [point for point in losses if point.step in within and _may_be_rounding(point, thresholds)]
+    grown = _grown_from_rounding(losses, new, shaken, evidence, thresholds) if shaken else []
+    rounded += [point for point in grown if point not in rounded]
     if rounded:
         pairs = zip(losses, evidence.old.losses, evidence.new.losses, strict=False)
         kept = tuple(here if point in rounded else there for point, here, there in pairs)
@@ -130,6 +135,7 @@ def judge_rewrite(
         *random,
         *([] if findings else _without_effect(evidence)),
         *_not_shuffled(evidence),
+        *initial_spreads(evidence),
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
         *_other_notes(names, has_advice=bool(findings)),
@@ -175,13 +181,20 @@ def _grown_from_rounding(
     largest = 0.0
     for number, (point, own, other) in enumerate(zip(losses, new.events("step"), shaken.events("step"), strict=False)):
         largest = max(0.0 if number in evidence.anchored else largest, abs(own["loss"] - other["loss"]))
-        is_outside = not thresholds.accept(point.legacy, point.modern)
-        may_be_rounding = (
-            rel_diff(point.legacy, point.modern) <= ROUNDING_LIMIT
-        )  # beyond it, nothing tells rounding from a fault
-        if is_outside and may_be_rounding and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
+        if _may_be_rounding(point, thresholds) and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
             explained.append(point)
     return explained
+
+
+def _may_be_rounding(point: LossPoint, thresholds: Thresholds) -> bool:
+    """Returns True for a loss outside that is near enough: beyond that, nothing tells rounding from a fault."""
+    return not thresholds.accept(point.legacy, point.modern) and rel_diff(point.legacy, point.modern) <= ROUNDING_LIMIT
+
+
+def _within_freely(old: Trace, free: Trace, thresholds: Thresholds) -> set[int]:
+    """Returns the steps up to which all losses without anchors are within."""
+    points = itertools.takewhile(lambda point: thresholds.accept(point.legacy, point.modern), pair_losses(old, free))
+    return {point.step for point in points}
 
 
 def _rounding_notes(points: list[LossPoint]) -> Iterator[str]:
@@ -189,8 +202,9 @@ def _rounding_notes(points: list[LossPoint]) -> Iterator[str]:
         worst = max(points, key=lambda point: rel_diff(point.legacy, point.modern))
         yield (
             f"{len(points)} losses are outside by rounding that grows between anchors, by a rel_diff of up to "
-            f"{rel_diff(worst.legacy, worst.modern):.2g} at step {worst.step}: the new side's own losses part as far if the values that it "
-            "is given differ in their last place. --anchor 1 leaves rounding no step to grow."
+            f"{rel_diff(worst.legacy, worst.modern):.2g} at step {worst.step}: without anchors they and all before them are within, or the "
+            "new side's own losses part as far if the values that it is given differ in their last place. --anchor 1 leaves rounding no step "
+            "to grow."
         )
 
 
@@ -211,7 +225,7 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
         yield ParityFinding("batch", cause.seen, cause.step)
     for cause in learning_rate(evidence):
         yield ParityFinding("first update", cause.seen, cause.step)
-    for cause in initial_accumulators(evidence):
+    for cause in (*initial_accumulators(evidence), *initial_values(evidence)):
         yield ParityFinding("initial values", cause.seen, cause.step)
 
 

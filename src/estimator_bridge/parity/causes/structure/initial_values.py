@@ -1,0 +1,71 @@
+"""Initial values of the new script's own, which the comparison replaces by the old script's, so that no loss shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.evidence import Evidence
+
+_FEW = 3
+"""Largest number of different values of a variable that is not random, e.g. 0, and 1 for the forget gate."""
+_UNLIKELY = 6.0
+"""Standard errors by which spreads and means of random values never differ by chance."""
+
+
+def initial_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if variables that both scripts start with constants start with different ones."""
+    different = {name: pair for name, pair in _pairs(evidence).items() if _differ(*pair)}
+    if different:
+        name, (old, new) = next(iter(different.items()))
+        seen = f"{some([*different])}: {name} starts with {_spelled(old)} in the old script, and with {_spelled(new)} in the new one."
+        change = "Give the layer the initializer of the old script: bias_initializer, unit_forget_bias, gamma_initializer and the like."
+        yield Cause(CauseName.INITIAL_VALUES, seen, change, 0, tuple(different))
+
+
+def initial_spreads(evidence: Evidence) -> Iterator[str]:
+    """Yields a note if random initial values have another mean or spread than the old script's, or only one side's are random."""
+    different = {name: pair for name, pair in _pairs(evidence).items() if _spread_otherwise(*pair)}
+    if different:
+        name, (old, new) = next(iter(different.items()))
+        yield (
+            f"{some([*different])} start from another distribution: {name} has the mean {np.mean(old):.3g} and the standard deviation "
+            f"{np.std(old):.3g} in the old script, {np.mean(new):.3g} and {np.std(new):.3g} in the new one. The comparison gives the old "
+            "values to both; a training from the start may need the old initializers."
+        )
+
+
+def _pairs(evidence: Evidence) -> dict[str, tuple[Any, Any]]:
+    if evidence.start:  # the old script continued a training, whose values are not initial ones
+        return {}
+    old, new = evidence.old.initial(), evidence.new.initial()
+    both = {name: (np.asarray(old[name]), np.asarray(new[name])) for name in old if name in new and name not in evidence.slots}
+    return {
+        name: (here, there)
+        for name, (here, there) in both.items()
+        if here.ndim and here.shape == there.shape and np.issubdtype(here.dtype, np.floating)
+    }
+
+
+def _is_constant(value: Any) -> bool:
+    return len(np.unique(value)) <= _FEW < value.size or len(np.unique(value)) == 1
+
+
+def _differ(old: Any, new: Any) -> bool:
+    return _is_constant(old) and _is_constant(new) and not np.allclose(old, new, rtol=1e-5, atol=1e-7)
+
+
+def _spread_otherwise(old: Any, new: Any) -> bool:
+    if _is_constant(old) or _is_constant(new):
+        return _is_constant(old) != _is_constant(new)
+    error = _UNLIKELY / np.sqrt(old.size)
+    spreads = np.std(old), np.std(new)
+    is_shifted = abs(np.mean(old) - np.mean(new)) > error * np.hypot(*spreads)
+    return bool(is_shifted or abs(np.log(spreads[0] / spreads[1])) > error)
+
+
+def _spelled(value: Any) -> str:
+    return " and ".join(f"{one:.6g}" for one in np.unique(value))
