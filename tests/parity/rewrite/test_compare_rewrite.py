@@ -22,7 +22,7 @@ def compared(name: str, *new_args: str) -> ParityResult:
     return compare_rewrite(Script(str(DATA / f"{name}_old.py")), plan)
 
 
-@pytest.mark.parametrize("name", ["mlp", "deepfm", "conv", "lstm", "towers"])
+@pytest.mark.parametrize("name", ["mlp", "deepfm", "conv", "lstm", "towers", "inputs"])
 def test_a_right_rewrite_is_equal(name: str) -> None:
     result = compared(name)
 
@@ -65,6 +65,8 @@ SUM = ("from_logits=True)", "from_logits=True, reduction='sum')")
 SQUEEZED = ("ARGS.loss)", "lambda labels, outputs: tf.square(outputs - labels[:, 0]))")
 FILTERED = (".shuffle(192).batch(16)", ".shuffle(192).batch(16).filter(lambda x, y: True)")
 ACCUMULATOR = ("initial_accumulator_value=0.1", "initial_accumulator_value=0.2")
+FORGET = ("keras.layers.LSTM(7)", "keras.layers.LSTM(7, unit_forget_bias=False)")
+BIAS = ('keras.layers.Dense(12, "tanh")', 'keras.layers.Dense(12, "tanh", bias_initializer="ones")')
 REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
 
 
@@ -75,6 +77,8 @@ REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
         ("mlp", FILTERED, CauseName.ITERATIONS),
         ("lstm", SQUEEZED, CauseName.BROADCAST),
         ("deepfm", ACCUMULATOR, CauseName.ACCUMULATORS),
+        ("lstm", FORGET, CauseName.INITIAL_VALUES),
+        ("mlp", BIAS, CauseName.INITIAL_VALUES),
         ("conv", REVERSED, CauseName.BATCH_ORDER),
         ("wide", ("Adagrad(0.001", "Adagrad(0.05"), CauseName.CANNED_DEFAULTS),
     ],

@@ -154,8 +154,8 @@ class _Calls:
             session.note("The new script predicts more often than the old one; those predictions are not compared.")
             return original(model, *args, **kwargs)
         own = dataset_of(given.get("x"), None, None, given.get("batch_size"))
-        if isinstance(own.element_spec, tuple):
-            own = own.map(lambda features, *labels: features)
+        is_tuple = isinstance(own.element_spec, tuple)  # of features, labels and weights; features may be a tuple, too
+        own = own.map(lambda *batch: (batch[0],)) if is_tuple else own.map(lambda features: (features,))
         for name in ("batch_size", model_name(original)):
             given.pop(name, None)
         call = recorded(session, past[number])
@@ -227,9 +227,15 @@ def dataset_of(x: Any, y: Any, weights: Any, batch_size: int | None) -> Any:
             received=type(x).__name__,
             fix="Make a tf.data.Dataset of it.",
         )
-    parts = tuple(part for part in (x, y, weights) if part is not None)
-    parts = tf.nest.map_structure(np.asarray, parts) if not isinstance(x, list) else tuple(np.asarray(part) for part in parts)
+    parts = tuple(_rows_of(part) for part in (x, y, weights) if part is not None)
     return tf.data.Dataset.from_tensor_slices(parts).batch(batch_size or 32)
+
+
+def _rows_of(value: Any) -> Any:
+    """Returns arrays, one for each input of a model; a list of numbers, or of lists of them, is one array."""
+    if isinstance(value, list) and not all(hasattr(part, "shape") for part in value):
+        return np.asarray(value)
+    return tuple(map(_rows_of, value)) if isinstance(value, (list, tuple)) else tf.nest.map_structure(np.asarray, value)
 
 
 def _of_batches(begin: Callable[[], Iterator[Any]]) -> Any:
