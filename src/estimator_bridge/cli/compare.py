@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.consoles import make_console
+from estimator_bridge.cli.convert.checkpoint import add_forget_bias, forget_bias
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
@@ -176,6 +177,7 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--map", dest="map_file", type=Path, metavar="FILE", help=pairs)
     order = "pair variables of equal shape in their order of creation"
     group.add_argument("--accept-order", action="store_true", help=order)
+    add_forget_bias(group)
     adapt = "function of the old features and labels that returns a batch of the rewrite"
     group.add_argument("--adapt", default="", metavar="MODULE:FUNCTION", help=adapt)
     every = "give the old values to the rewrite at steps 1, 2, 3 and each K-th (default: %(default)s)"
@@ -247,6 +249,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
         given,
         arguments.accept_order,
         arguments.adapt,
+        forget_bias=tuple(forget_bias(text) for text in arguments.forget_bias),
     )
     return dataclasses.replace(script, args=tuple(rest)), plan
 
@@ -266,7 +269,7 @@ def _parallel_options(arguments: argparse.Namespace) -> list[tuple[str, object]]
 
 
 def _rewrite_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
-    names = ("new_args", "map_file", "accept_order", "adapt")
+    names = ("new_args", "map_file", "accept_order", "adapt", "forget_bias")
     return [(f"--{name.removesuffix('_file').replace('_', '-')}", getattr(arguments, name)) for name in names]
 
 

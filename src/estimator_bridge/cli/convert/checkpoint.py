@@ -87,8 +87,7 @@ def _add_names(parser: argparse.ArgumentParser) -> None:
     )
     add_repeated("--map", dest="given", metavar="TF1=KERAS", help="pair a variable of TF1 with one of Keras")
     group.add_argument("--accept-order", action="store_true", help="pair variables of equal shape in their order of creation")
-    bias = "forget_bias of the LSTM cells whose scope matches (default: TF1's own default)"
-    add_repeated("--forget-bias", metavar="REGEX=X", help=bias)
+    add_forget_bias(group)
     group.add_argument("--allow-unmatched", action="store_true", help="write even if some variables have no counterpart")
 
 
@@ -120,7 +119,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options["rename"] = [_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]]
     options["partition"] = [_partition(text) for text in arguments.partition]
     options["given"] = dict(_pair(text) for text in arguments.given)
-    options["forget_bias"] = [_number(text) for text in arguments.forget_bias]
+    options["forget_bias"] = [forget_bias(text) for text in arguments.forget_bias]
     options["to"] = arguments.to or kind_of_name(arguments.target)
     report = convert(**options)
     if arguments.format == "json":
@@ -150,7 +149,14 @@ def _partition(text: str) -> tuple[str, int]:
     return pattern, int(number)
 
 
-def _number(text: str) -> tuple[str, float]:
+def add_forget_bias(group: Any) -> None:
+    """Adds --forget-bias."""
+    words = "forget_bias of the LSTM cells whose scope matches (default: TF1's own default)"
+    group.add_argument("--forget-bias", action="append", default=[], metavar="REGEX=X", help=words)
+
+
+def forget_bias(text: str) -> tuple[str, float]:
+    """Reads a value of --forget-bias."""
     pattern, number = _pair(text)
     try:
         return pattern, float(number)

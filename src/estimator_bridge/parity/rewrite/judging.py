@@ -138,7 +138,7 @@ def judge_rewrite(
         *initial_spreads(evidence),
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
-        *_other_notes(names, has_advice=bool(findings)),
+        *_other_notes(names),
     ]
     variables = tuple(_variables(old, new, names))
     ordered = sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)
@@ -454,9 +454,9 @@ def _free_notes(old: Trace, free: Trace, thresholds: Thresholds) -> Iterator[str
         )
 
 
-def _other_notes(names: NewNames, has_advice: bool) -> Iterator[str]:
+def _other_notes(names: NewNames) -> Iterator[str]:
     slots = [key for key in names.paired.get("unmatched_new", ()) if key in names.slots]
     if slots:
         yield f"The old script has no values for these slots of the new optimizer: {first_three(slots)}."
     warnings = names.paired.get("warnings", ())
-    yield from (warning for warning in warnings if has_advice or warning.startswith("forget_bias"))
+    yield from (warning for warning in warnings if warning.startswith("forget_bias"))  # causes say the rest better

@@ -27,6 +27,7 @@ class RewritePlan:
         given: Pairs that the user decided: variable of the old script -> variable of the new script.
         accept_order: True to pair variables of equal shape in order.
         adapt: ``module:function`` that turns a recorded batch into one of the new script; empty for none.
+        forget_bias: Pattern of the scopes of LSTM cells -> their forget_bias; TensorFlow 1's default for others.
         is_free: True to give back no values.
         is_shaken: True to give back values with an error in their last place, which shows what rounding grows to.
     """
@@ -37,6 +38,7 @@ class RewritePlan:
     given: tuple[tuple[str, str], ...] = ()
     accept_order: bool = False
     adapt: str = ""
+    forget_bias: tuple[tuple[str, float], ...] = ()
     is_free: bool = False
     is_shaken: bool = False
 

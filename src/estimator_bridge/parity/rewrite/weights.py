@@ -100,6 +100,7 @@ class Weights:
             like=like,
             given=given,
             accept_order=self._plan.accept_order,
+            forget_bias=self._plan.forget_bias,
             allow_unmatched=True,
             overwrite=True,
             learning_rate=self._momentum_rate(),

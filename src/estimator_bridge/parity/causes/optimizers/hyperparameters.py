@@ -69,10 +69,17 @@ def _rule(row: Hyperparameter) -> Rule:
     @at(OPTIMIZER)
     def rule(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         for old, new, here, there in differences(evidence, row):
+            others = [one for one in TABLE if one.cause is row.cause and one is not row]
+            also = [
+                f"{one.key}: old {values[0]:.6g}, new {values[1]:.6g}."
+                for one in others
+                for beside, _, *values in differences(evidence, one)
+                if beside is old
+            ]
             seen = f"{row.key} of {new.name}: old {here:.6g}, new {there:.6g}."
             value = bool(here) if row.key in {"nesterov", "centered", "amsgrad"} else f"{here:.6g}"
             change = " ".join(filter(None, [f"Use {row.key}={value} in the new script.", row.advice]))
-            yield place.cause(row.cause, seen, change, old.variables)
+            yield place.cause(row.cause, " ".join([seen, *also]), change, old.variables)
 
     return rule
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
-from estimator_bridge.parity.causes.measures import OPTIMIZER, UNEXPLAINED, Fit, Parting, Stage, at, parting
+from estimator_bridge.parity.causes.measures import OPTIMIZER, UNEXPLAINED, Fit, Parting, Stage, at, gradient_fits, parting
 from estimator_bridge.parity.causes.optimizers.pairs import KERAS, paired_optimizers, pairs_at
 from estimator_bridge.parity.evidence import Evidence
 
@@ -116,6 +116,11 @@ def other_update(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         change = f"The old script has momentum {momentum:g}{'' if is_later else ' without nesterov'}: velocity = momentum * velocity + gradient."
         name = CauseName.MOMENTUM if is_later else CauseName.NESTEROV
         yield place.cause(name, f"{start}; new / old: {place.ratios}.", change, place.names)
+        return
+    if not {fit.name for fit in gradient_fits(*place.steps)} & {*place.names}:
+        seen = f"Losses are equal, updates of {some(place.names)} are not; their gradients have another layout and were not compared."
+        change = "Compare the layer first: masks and sequence lengths, padded steps, states; then its optimizer."
+        yield place.cause(CauseName.GRADIENTS, seen, change, place.names)
         return
     known = any("learning_rate" in new.hyperparameters for _, new in paired_optimizers(place))
     large = [fit for fit in place.fits if fit.size > 3]

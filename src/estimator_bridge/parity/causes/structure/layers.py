@@ -45,6 +45,8 @@ def dropout(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         change = "Use the old script's rate: the share of units to drop, i.e. 1 - keep_prob."
         if len(old) > len(new):
             change = "Add the dropout to the new script, and call the model with training=True in the training step."
+        elif sorted(map(_rate, old)) == sorted(map(_rate, new)):
+            change = "Drop units of the same tensors as the old script: move the dropout, or compare the sizes of its layers."
         elif len(old) < len(new):
             change = "Remove the dropout from the new script, or call the model with training=False where the old one does."
         yield place.cause(CauseName.DROPOUT, seen, change)
@@ -76,6 +78,10 @@ def batch_norm_epsilon(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         seen = f"Normalization adds {old} to the variance in the old script, {new} in the new one."
         change = f"Give the new layers epsilon={here[0]:g} (tf.layers and Keras: 1e-3, slim and tf.contrib.layers: 1e-3)."
         yield place.cause(CauseName.BATCH_NORM_EPSILON, seen, change)
+
+
+def _rate(site: DropoutSite) -> float:
+    return -1.0 if site.rate is None else site.rate
 
 
 def _agree(old: list[DropoutSite], new: list[DropoutSite]) -> bool:

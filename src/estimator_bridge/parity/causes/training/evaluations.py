@@ -36,7 +36,7 @@ def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
         kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
         change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
     else:
-        kind, seen = CauseName.METRIC_DEFINITION, f"Training and loss of evaluations are equal, {names} is defined otherwise."
+        kind, seen = CauseName.METRIC_DEFINITION, f"Training and loss of evaluations are equal, but not the metrics {names}."
         change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
     yield Cause(kind, f"{seen} {_first(evidence)}{_by_rows(evidence, losses)}", change, _step(evidence))
 
