@@ -167,6 +167,7 @@ class Evidence:
         batches: First training batches; empty if the user adapts them.
         other_values: Sentence about each tensor of the new script's own batches whose values no order of rows explains.
         metrics: Metrics that differ.
+        evaluation_batches: Number of batches that each evaluation reads: (old, new).
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
         slots: Names of the optimizers' slots.
@@ -182,6 +183,7 @@ class Evidence:
     batches: tuple[BatchEvidence, ...] = ()
     other_values: tuple[str, ...] = ()
     metrics: tuple[MetricEvidence, ...] = ()
+    evaluation_batches: tuple[tuple[int, int], ...] = ()
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     slots: frozenset[str] = frozenset()

@@ -49,6 +49,7 @@ class CauseName(str, enum.Enum):
     STEPS = "number of steps"
     LATER = "later steps"
     EVALUATION_DROPOUT = "dropout in evaluation"
+    EVALUATION_DATA = "evaluation data"
     EVALUATION_LOSS = "evaluation loss"
     METRIC_DEFINITION = "metric definition"
     EVALUATION_MODE = "forward pass of evaluation"

@@ -29,7 +29,7 @@ RULES: tuple[Rule, ...] = (
         iterations.number_of_steps,
         iterations.later_steps,
     ),
-    *(evaluations.evaluation_dropout, evaluations.evaluation, evaluations.predictions),
+    *(evaluations.evaluation_dropout, evaluations.evaluation_batches, evaluations.evaluation, evaluations.predictions),
 )
 
 

@@ -107,6 +107,7 @@ def gather(old: Trace, new: Trace) -> Evidence:
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         other_values=other_values(new),
+        evaluation_batches=tuple(tuple(event["batches"]) for event in new.events("evaluated") if "batches" in event),
     )
 
 

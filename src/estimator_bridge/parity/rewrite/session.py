@@ -202,14 +202,15 @@ class Session:
     def evaluated(self, event: dict[str, Any], metrics: dict[str, float], batches: int, is_validation: bool) -> None:
         """Writes an evaluation; that of ``fit(validation_data=...)`` only if no call of its own follows at the same step."""
         call = event["call"]
+        recorded = sum(1 for _ in read_batches(self.old.batches(call)))
         written = {"name": event["name"], "metrics": metrics | {"global_step": event["metrics"].get("global_step", 0)}}
+        written["batches"] = recorded, batches
         if is_validation:
             self._validated = {"call": call, **written}
             return
         self._validated = {}
         self._evaluated.add(call)
         self.trace.write("evaluated", call=call, **written)
-        recorded = sum(1 for _ in read_batches(self.old.batches(call)))
         if batches > recorded:
             self.trace.write("excess", what=call, old=recorded, new=batches)
 
