@@ -66,7 +66,9 @@ SQUEEZED = ("ARGS.loss)", "lambda labels, outputs: tf.square(outputs - labels[:,
 FILTERED = (".shuffle(192).batch(16)", ".shuffle(192).batch(16).filter(lambda x, y: True)")
 ACCUMULATOR = ("initial_accumulator_value=0.1", "initial_accumulator_value=0.2")
 FORGET = ("keras.layers.LSTM(7)", "keras.layers.LSTM(7, unit_forget_bias=False)")
-VALIDATED = ("    model.evaluate(held_out, verbose=0)", "    model.evaluate(train, verbose=0)")
+EVALUATED = ("    model.evaluate(held_out, verbose=0)", "    model.evaluate(train, verbose=0)")
+FITTED = "    model.fit(train, verbose=0)\n    model.evaluate(held_out, verbose=0)"
+VALIDATED = (FITTED, "    model.fit(train, validation_data=train, verbose=0)")
 UNSEEN = ("keras.layers.LSTM(7)(words)", "(lambda state: 2 * state - tf.stop_gradient(state))(keras.layers.LSTM(7)(words))")
 BIAS = ('keras.layers.Dense(12, "tanh")', 'keras.layers.Dense(12, "tanh", bias_initializer="ones")')
 REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
@@ -82,6 +84,7 @@ REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
         ("lstm", FORGET, CauseName.INITIAL_VALUES),
         ("mlp", BIAS, CauseName.INITIAL_VALUES),
         ("lstm", UNSEEN, CauseName.GRADIENTS),
+        ("mlp", EVALUATED, CauseName.EVALUATION_DATA),
         ("mlp", VALIDATED, CauseName.EVALUATION_DATA),
         ("conv", REVERSED, CauseName.BATCH_ORDER),
         ("wide", ("Adagrad(0.001", "Adagrad(0.05"), CauseName.CANNED_DEFAULTS),

@@ -71,6 +71,21 @@ def test_one_hot_labels_become_integers() -> None:
             adapted(value, Leaf(path, "int32", 1), print)
 
 
+def test_a_last_dimension_of_unknown_size_is_one_of_size_1() -> None:
+    """As that of ``tf.strings.split(line, " ").values[:1]``: a value a row fills it."""
+    said: list[str] = []
+    found = adapted(np.array([0.0, 1.0], np.float32), Leaf("labels", "float32", 2, None, (None,)), said.append)
+    assert found.shape == (2, 1)
+    assert said == ["labels: a last dimension of 1 was added"]
+
+
+def test_words_in_place_of_numbers_do_not_fit() -> None:
+    """The new script looks them up in its input, so a function has to adapt them."""
+    with pytest.raises(BridgeError, match="do not fit") as refused:
+        adapted(np.array([b"<=50K", b">50K"], object), Leaf("labels", "int64", 1), print)
+    assert "labels (string, rank 1)" in str(refused.value)
+
+
 def test_fractions_are_not_cut_off() -> None:
     """Pixels that the old script's input scales, and the new script's model."""
     whole, leaf = np.array([[0.0, 255.0]]), Leaf("features", "uint8", 2)

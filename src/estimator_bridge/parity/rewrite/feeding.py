@@ -163,9 +163,9 @@ def adapted(value: Any, leaf: Leaf, say: Say) -> Any:
     if leaf.rank is not None and not _has_shape(value, leaf):
         value, change = _in_shape(value, leaf)
         say(f"{leaf.path}: {change}")
+    if (value.dtype == object) != (leaf.dtype == "string"):
+        raise misfit([_leaf(leaf.path, value)], [leaf])
     if value.dtype != object and tf.as_dtype(value.dtype).name != leaf.dtype:
-        if leaf.dtype == "string":
-            raise misfit([_leaf(leaf.path, value)], [leaf])
         if np.issubdtype(value.dtype, np.floating) and "int" in leaf.dtype and not np.array_equal(value, np.trunc(value)):
             raise _fractions(leaf, value)
         say(f"{leaf.path}: {value.dtype} was cast to {leaf.dtype}")
@@ -190,7 +190,7 @@ def _has_shape(value: Any, leaf: Leaf) -> bool:
 def _in_shape(value: Any, leaf: Leaf) -> tuple[Any, str]:
     """Returns a value with the rank that the new script expects, and what was done; the elements of a row keep their order."""
     rank = leaf.rank or 0
-    if rank == value.ndim + 1 and leaf.last == 1:
+    if rank == value.ndim + 1 and leaf.last in (1, None):
         return value[..., None], "a last dimension of 1 was added"
     if value.ndim == rank + 1 and value.shape[-1] == 1:
         return value[..., 0], "the last dimension of 1 was dropped"

@@ -223,8 +223,12 @@ class Session:
 
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
-        if self.structure(call) and not self.plan.adapt:
-            pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
+        if not self.structure(call) or self.plan.adapt:
+            return
+        pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
+        first = next((event["call"] for event in self.old.events("train")), call) if call == CALL else call
+        for values in itertools.islice(read_batches(self.old.batches(first)), 1):
+            self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
 
     @property
     def has_started(self) -> bool:

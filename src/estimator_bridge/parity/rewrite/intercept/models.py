@@ -85,23 +85,19 @@ class _Calls:
         for name in ("y", "batch_size", "sample_weight", "self"):
             given.pop(name, None)
         extra = given.pop("kwargs", {})
-        with self._watched(given, _watcher(session, self._keras)):
-            history = original(model, **given, **extra)
+        self._add(_watcher(session, self._keras), given)
+        history = original(model, **given, **extra)
         if session.is_over:
             model.stop_training = False  # else evaluate would end after a batch
         return history
 
-    @contextlib.contextmanager
-    def _watched(self, given: dict[str, Any], watcher: Any) -> Iterator[None]:
-        """While active, a callback is one of those that a method is given."""
+    def _add(self, watcher: Any, given: dict[str, Any]) -> None:
+        """Adds a callback to those that a method is given."""
         callbacks = given.get("callbacks")
-        if isinstance(callbacks, self._keras.callbacks.CallbackList):
-            callbacks.append(watcher)
-            yield
-            callbacks.callbacks.remove(watcher)
+        if isinstance(callbacks, self._keras.callbacks.CallbackList):  # of fit; it asks its callbacks only when it is made
+            given["callbacks"] = type(callbacks)([*callbacks.callbacks, watcher], model=callbacks.model)
         else:
             given["callbacks"] = [*(tf.nest.flatten(callbacks) if callbacks else []), watcher]
-            yield
 
     def _first(self, own: Any, batch: Any) -> Any:
         """Returns the features of a recorded batch."""
@@ -128,8 +124,8 @@ class _Calls:
         session.leave_step()
         counter = _counter(self._keras)
         masks = dropout.drawn["masks"]
-        with self._watched(given, counter):
-            results = original(model, **given, **extra, return_dict=True)
+        self._add(counter, given)
+        results = original(model, **given, **extra, return_dict=True)
         session.trace.write("evaluation", dropout=dropout.drawn["masks"] - masks)
         session.evaluated(event, scalar_metrics(results), counter.batches, is_validation)
         if as_dict:
