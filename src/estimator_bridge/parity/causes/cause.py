@@ -75,6 +75,16 @@ class Cause:
     variables: tuple[str, ...] = ()
 
 
+def shown_name(name: str) -> str:
+    """Returns the name of a variable without the end that all keys of an object-based checkpoint have.
+
+    Example:
+        >>> shown_name("model/layer-1/kernel/.ATTRIBUTES/VARIABLE_VALUE")
+        'model/layer-1/kernel'
+    """
+    return name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
+
+
 def some(names: tuple[str, ...] | list[str], most: int = 3) -> str:
     """Spells the first names of several.
 

@@ -135,11 +135,12 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
 
 
 def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]]) -> None:
-    np.savez(trace.predictions(call), **{f"key:{key}": _stacked(values) for key, values in kept.items()})
+    np.savez(trace.predictions(call), **{f"key:{key}": stacked(values) for key, values in kept.items()})
     trace.write("predicted", call=call)
 
 
-def _stacked(values: list[Any]) -> Any:
+def stacked(values: list[Any]) -> Any:
+    """Returns the rows of an output as one array; their elements in one row if their shapes differ."""
     ragged = len({value.shape for value in values}) > 1
     stacked = np.concatenate([value.ravel() for value in values]) if ragged else np.stack(values)
     return stacked.astype("S") if stacked.dtype == object else stacked

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.causes.cause import shown_name
 from estimator_bridge.parity.causes.measures import gradient_fits, noise, update_fits
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
@@ -216,7 +217,8 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
     new = {names.keys.get(name.partition(":")[0], name) for name in names.paired.get("trainable", ())}
     added = [key for key in names.paired.get("unmatched_new", ()) if key in new]
     if added:
-        yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {first_three(added)}.", 0)
+        shown = first_three([*map(shown_name, added)])
+        yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {shown}.", 0)
 
 
 def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.cause import Cause, CauseName, shown_name, some
 from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
 from estimator_bridge.parity.causes.structure.layers import one_sided_averages
 from estimator_bridge.parity.evidence import Evidence
@@ -16,7 +16,9 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     added = [name for name in evidence.unmatched_new if name in evidence.new.trainable]
 
     def spelled(names: list[str]) -> str:
-        return some([f"{name} {list(evidence.shapes[name])}" if name in evidence.shapes else name for name in names])
+        shown = [shown_name(name) for name in names]
+        shapes = [f" {list(evidence.shapes[name])}" if name in evidence.shapes else "" for name in names]
+        return some([f"{name}{shape}" for name, shape in zip(shown, shapes, strict=True)])
 
     both = tuple(missing + added)
     if missing and added:

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS, scalar_metrics
+from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS, scalar_metrics, stacked
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded
 from estimator_bridge.runtime.patching import wrap
@@ -158,8 +158,10 @@ class _Calls:
         session.start([model], optimizers_of(model, self._keras), self._first(own, call()()))
         given["x"] = lockstep(session, own, call, past[number])
         result = original(model, **given)
-        arrays = result if isinstance(result, dict) else {"": result}
-        first = {f"key:{key}": np.asarray(value)[:MAX_PREDICTIONS] for key, value in arrays.items()}
+        arrays = dict(enumerate(result)) if isinstance(result, (list, tuple)) else {"": result}
+        arrays = result if isinstance(result, dict) else arrays
+        rows = {key: [np.asarray(row) for row in value[:MAX_PREDICTIONS]] for key, value in arrays.items()}  # perhaps ragged
+        first = {f"key:{key}": stacked(values) for key, values in rows.items()}
         np.savez(session.trace.predictions(past[number]), **first)
         session.trace.write("predicted", call=past[number])
         return result
