@@ -9,6 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
+from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
+from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 from tensorflow.python.ops.control_flow_v2_func_graphs import CondBranchFuncGraph
 
@@ -127,6 +129,10 @@ class ModelGraph:
         return {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
 
 
+def _runs_in_threads(strategy: Any) -> bool:
+    return isinstance(getattr(strategy, "extended", None), (MirroredExtended, ParameterServerStrategyExtended))
+
+
 def operation(op_or_tensor: Any) -> Any:
     """Returns an operation itself, or the operation that makes a tensor."""
     return op_or_tensor.op if tf.is_tensor(op_or_tensor) else op_or_tensor
@@ -190,7 +196,7 @@ def build(
         batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)
         with (
-            recorded_updates(1 if split else replicas) as updates,
+            recorded_updates(1 if split else replicas, _runs_in_threads(estimator.config.train_distribute)) as updates,
             recorded_synchronous() as synchronous,
             recorded_derivations() as derivations,
             _shape_refusals(micro_batches),

@@ -50,7 +50,9 @@ class Shard:
 
     @classmethod
     def of(cls, whole: Any, workers: int, worker: int, by_rows: bool) -> Shard | None:
-        """Cuts a variable; returns None if it has no row or element for some worker."""
+        """Cuts a variable; returns None if it has no row or element for some worker, or if its size may change."""
+        if not whole.shape.is_fully_defined():
+            return None
         shape = whole.shape if by_rows else tf.TensorShape([whole.shape.num_elements()])
         length = -(-shape[0] // workers)
         if length * (workers - 1) >= shape[0]:

@@ -116,7 +116,7 @@ def _flat(values: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
+def recorded_updates(replicas: int = 1, in_threads: bool = False) -> Iterator[list[Update]]:
     """Yields a list to which each update by an optimizer with a Keras counterpart is added while this is active.
 
     The original call still runs, since it makes the slot variables with their TF1 names. Optimizers without a counterpart are not
@@ -125,6 +125,8 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
     Args:
         replicas: Number of replicas that take whole batches; 1 if they split each batch. ``compute_gradients`` divides a mean loss
             by it, as TF1's optimizers do under a strategy, so that (perhaps clipped) gradients can be added up.
+        in_threads: True if TF1's strategy runs each replica in a thread. What an optimizer makes beside slots, e.g. Adam's powers, then
+            has the name of the variable scope twice: the thread of the update enters the scope again.
     """
     updates: list[Update] = []
     computed: set[Tensor] = set()
@@ -145,7 +147,8 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         pairs = tuple(map(tuple, grads_and_vars))
         graph = tf.compat.v1.get_default_graph()
         made_before = len(graph.get_operations())
-        op = apply(self, pairs, global_step, name)
+        with _scope_again() if in_threads else contextlib.nullcontext():
+            op = apply(self, pairs, global_step, name)
         made = set(graph.get_operations()[made_before:])
         done = op if global_step is None else _before_counting(op, made)
         internals = frozenset(made - upstream([op], lambda one: one is done) if global_step is not None else made)
@@ -160,6 +163,11 @@ def recorded_updates(replicas: int = 1) -> Iterator[list[Update]]:
         replaced(cls, _scale_loss=staticmethod(scale_loss)),
     ):
         yield updates
+
+
+def _scope_again() -> contextlib.AbstractContextManager[Any]:
+    scope = tf.compat.v1.get_variable_scope().name.rpartition("/")[2]
+    return tf.name_scope(scope) if scope else contextlib.nullcontext()
 
 
 def sums_loss(graph: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import types
@@ -14,7 +15,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution.strategies import distribution_for
 from estimator_bridge.modern.engine import ModernEngine
-from tests.modern.jobs import assert_close, minimizing, train, v1
+from tests.modern.jobs import assert_close, linear, minimizing, spec, train, v1
 from tests.running import python_output
 
 
@@ -75,6 +76,23 @@ def test_one_device_strategies_are_one_device(tmp_path: Path) -> None:
         config = {"train_distribute": strategy}
         same = train("modern", model, tmp_path / type(strategy).__name__, steps=5, config=config)
         assert_close(same, alone, 1e-6)
+
+
+@pytest.mark.parametrize("scope", ["train", "outer/train", ""])
+def test_what_an_optimizer_makes_below_a_scope_has_the_names_of_the_strategy(scope: str, tmp_path: Path) -> None:
+    """TensorFlow 1.15.5 names Adam's powers "train/train/beta1_power" under MirroredStrategy, and "train/beta1_power" without."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = v1.losses.mean_squared_error(labels, linear(features["x"]))
+        with v1.variable_scope(scope) if scope else contextlib.nullcontext():
+            return spec(mode, loss, v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step()))
+
+    trained = [
+        train(path, model_fn, tmp_path / path, steps=2, config={"train_distribute": tf.distribute.MirroredStrategy(["/cpu:0"])})
+        for path in ("modern", "legacy")
+    ]
+    assert_close(*trained)
+    assert ("train/train/beta1_power" in trained[0]) is (scope == "train")
 
 
 def test_no_replicas_make_no_training() -> None:
