@@ -87,12 +87,12 @@ def test_what_an_optimizer_makes_below_a_scope_has_the_names_of_the_strategy(sco
         with v1.variable_scope(scope) if scope else contextlib.nullcontext():
             return spec(mode, loss, v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step()))
 
-    trained = [
+    modern, legacy = (
         train(path, model_fn, tmp_path / path, steps=2, config={"train_distribute": tf.distribute.MirroredStrategy(["/cpu:0"])})
         for path in ("modern", "legacy")
-    ]
-    assert_close(*trained)
-    assert ("train/train/beta1_power" in trained[0]) is (scope == "train")
+    )
+    assert_close(modern, legacy)
+    assert ("train/train/beta1_power" in modern) is (scope == "train")
 
 
 def test_no_replicas_make_no_training() -> None:

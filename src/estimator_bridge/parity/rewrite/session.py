@@ -226,8 +226,8 @@ class Session:
         if not self.structure(call) or self.plan.adapt:
             return
         pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
-        first = next((event["call"] for event in self.old.events("train")), call) if call == CALL else call
-        for values in itertools.islice(read_batches(self.old.batches(first)), 1):
+        is_later = call == CALL and self.index  # further batches of the training, perhaps none
+        for values in itertools.islice(read_batches(self.old.batches(call)), 0 if is_later else 1):
             self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
 
     @property
