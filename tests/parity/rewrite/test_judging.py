@@ -13,6 +13,7 @@ import pytest
 
 from estimator_bridge.parity.causes.measures import update_fits
 from estimator_bridge.parity.evidence import StepEvidence
+from estimator_bridge.parity.recording.calls import stacked
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.rewrite.judging import judge_rewrite
@@ -77,6 +78,16 @@ def test_other_predictions_are_different(tmp_path: Path) -> None:
     assert (result.verdict, [group.is_equal for group in result.predictions]) == ("different", [False])
 
 
+def traced(folder: Path, losses: list[float]) -> Trace:
+    """Returns the trace of a training with some losses."""
+    trace = Trace(folder)
+    trace.make()
+    trace.write("train", call="train-0", max_steps=None, estimator="Estimator")
+    for number, loss in enumerate(losses, 1):
+        trace.write("step", call="train-0", step=number, loss=loss, iterations=[])
+    return trace
+
+
 @pytest.mark.parametrize(
     ("old", "shaken", "verdict", "step"),
     [
@@ -96,16 +107,37 @@ def test_rounding_that_grows_is_no_difference(
     tmp_path: Path, old: list[float], shaken: list[float] | None, verdict: str, step: int | None
 ) -> None:
     """By hand; the new side's own losses are 1."""
-    traces = [Trace(tmp_path / side) for side in ("old", "new", "shaken")]
-    for trace, losses in zip(traces, (old, [1.0] * 4, shaken or []), strict=True):
-        trace.make()
-        trace.write("train", call="train-0", max_steps=None, estimator="Estimator")
-        for number, loss in enumerate(losses, 1):
-            trace.write("step", call="train-0", step=number, loss=loss, iterations=[])
-    before, after, errors = traces
+    sides = ("old", old), ("new", [1.0] * 4), ("shaken", shaken or [])
+    before, after, errors = (traced(tmp_path / name, losses) for name, losses in sides)
     own: dict[str, Any] = {"plan": RewritePlan(Script("new.py")), "command": ("old.py", "new.py"), "thresholds": Thresholds()}
 
     result = judge_rewrite(before, after, after, **own, shaken=errors if shaken else None)
 
     assert (result.verdict, result.findings[0].step if result.findings else None) == (verdict, step)
     assert any("rounding that grows" in note for note in result.notes) is (shaken is not None and verdict == "equal")
+
+
+@pytest.mark.parametrize(
+    ("old", "free", "verdict"),
+    [
+        ([1.0, 1.001, 1.0], [1.0, 1.001, 1.0], "equal"),
+        ([1.0, 1.001, 1.0], [1.001, 1.001, 1.0], "different"),  # they had parted before
+        ([1.0, 1.2, 1.0], [1.0, 1.2, 1.0], "different"),  # beyond what may be rounding at all
+    ],
+)
+def test_a_loss_that_is_within_without_anchors_is_no_difference(
+    tmp_path: Path, old: list[float], free: list[float], verdict: str
+) -> None:
+    """By hand; the losses of the new side with anchors are 1. One ReLU that rounding moves across 0 between anchors is enough."""
+    before, after, freely = (traced(tmp_path / name, losses) for name, losses in (("o", old), ("n", [1.0] * 3), ("f", free)))
+    plan = RewritePlan(Script("new.py"))
+    result = judge_rewrite(before, after, freely, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+
+    assert result.verdict == verdict
+    assert any("rounding that grows" in note for note in result.notes) is (verdict == "equal")
+
+
+def test_predictions_of_several_lengths_are_one_row() -> None:
+    """As padded to the longest of their batch."""
+    assert stacked([np.array([1, 2]), np.array([3])]).tolist() == [1, 2, 3]
+    assert stacked([np.array([1, 2]), np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
