@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.callbacks.base import Callback
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.timeline import chrome_trace, drawing, spans_of
+
+logging = tf.compat.v1.logging
 
 
 class TimelineWriter(Callback):
@@ -42,4 +46,10 @@ class TimelineWriter(Callback):
         """Writes the file."""
         assert self._transplant
         spans = [span for times in self._transplant.times for span in spans_of(times.numpy(), self._stages)]
-        self._path.write_text(drawing(spans) if self._path.suffix == ".svg" else json.dumps(chrome_trace(spans)))
+        if not spans:
+            logging.warning("No step overlapped, so there is no timeline: batches have fewer rows than micro-batches.")
+            return
+        try:
+            self._path.write_text(drawing(spans) if self._path.suffix == ".svg" else json.dumps(chrome_trace(spans)))
+        except OSError as error:  # the training is over and saved
+            logging.warning("The timeline could not be written: %s.", error)

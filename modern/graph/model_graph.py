@@ -129,8 +129,8 @@ class ModelGraph:
         return {variable.op.name: value for variable, value in zip(variables, values, strict=True)}
 
 
-def _runs_in_threads(strategy: Any) -> bool:
-    return isinstance(getattr(strategy, "extended", None), (MirroredExtended, ParameterServerStrategyExtended))
+def _runs_in_threads(config: Any) -> bool:
+    return isinstance(getattr(config.train_distribute, "extended", None), (MirroredExtended, ParameterServerStrategyExtended))
 
 
 def operation(op_or_tensor: Any) -> Any:
@@ -196,7 +196,7 @@ def build(
         batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)
         with (
-            recorded_updates(1 if split else replicas, _runs_in_threads(estimator.config.train_distribute)) as updates,
+            recorded_updates(1 if split else replicas, mode == TRAIN and _runs_in_threads(estimator.config)) as updates,
             recorded_synchronous() as synchronous,
             recorded_derivations() as derivations,
             _shape_refusals(micro_batches),

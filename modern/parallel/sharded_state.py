@@ -1,7 +1,7 @@
-"""Optimizer state that is cut between workers by rows, so that each keeps and updates a part of it (ZeRO, stage 1).
+"""Optimizer state that is cut between workers, so that each keeps and updates a part of it (ZeRO, stage 1).
 
-Each worker gets the sum of the gradients of its rows, updates these rows by the kernels of TensorFlow 1, and sends them to the others. A
-checkpoint has the state whole, as without shards.
+Each worker gets the sum of the gradients of its part of a variable, updates this part by the kernels of TensorFlow 1, and sends it to the
+others. A checkpoint has the state whole, as without shards.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ class Shard:
 
 
 class ShardedSlot:
-    """A worker's rows of a slot, in place of a variable of the graph.
+    """A worker's part of a slot, in place of a variable of the graph.
 
     Args:
-        shard: Rows of the slot's variable.
+        shard: Part of the slot's variable.
         dtype: Type of the slot.
 
     Attributes:
-        variable: The rows.
+        variable: The part.
         values: Copies that workers have in common: none.
     """
 
@@ -106,7 +106,7 @@ class ShardedSlot:
             self.variable = ResourceVariable(tf.zeros(shard.weight.shape, dtype), trainable=False)
 
     def assign(self, value: Any) -> None:
-        """Assigns the worker's rows of a whole value."""
+        """Assigns the worker's part of a whole value."""
         self.variable.assign(self.shard.cut(value))
 
     @property
@@ -252,18 +252,19 @@ class ShardedState(Transplant):
         if self.interrupt:
             self.interrupt()
         self._distribution.gather(tf.constant([1], tf.int64))
-        whole = [one for one in saved if one.variable not in self._sharded]
-        by_name = {one.variable: one for one in saved}
-        groups = grouped([by_name[name] for name in self._sharded if name in by_name])
-        ends = {group[-1].variable for group in groups}
+        groups = grouped([one for name in self._sharded for one in saved if one.variable == name])
         with merged(prefix, len(groups) + 1) as parts:
-            super().save(whole, parts[0])
-            remaining, held = iter(parts[1:]), list[tuple[SavedTensor, Tensor]]()
-            for name, value in self._gathered():
-                held += [(by_name[name], value)] if name in by_name else []
-                if name in ends:
-                    _write(held, next(remaining))
-                    held = []
+            super().save([one for one in saved if one.variable not in self._sharded], parts[0])
+            values, name, value = self._gathered(), "", None
+            for group, part in zip(groups, parts[1:], strict=True):
+                held: list[tuple[SavedTensor, Tensor]] = []
+                for one in group:
+                    while name != one.variable:  # a Saver may leave out slots, or save one under two names
+                        name, value = next(values)
+                    held.append((one, value))
+                _write(held, part)
+            for _ in values:  # the other workers send all of them
+                pass
         if is_interrupted:
             self._distribution.gather(tf.constant([0], tf.int64))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -181,6 +182,19 @@ def test_a_timeline_that_cannot_be_written_is_refused_before_the_training(tmp_pa
     """The training may take days."""
     with pytest.raises(BridgeError, match="writes a Chrome trace or a picture"):
         TimelineWriter(tmp_path / name, 2)
+
+
+def test_a_timeline_that_cannot_be_written_does_not_end_a_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is over, and saved; an empty picture would be no answer either."""
+    for times, message in ((np.ones([2, 4, 2]), "could not be written"), (np.zeros([2, 4, 2]), "No step overlapped")):
+        folder = tmp_path / message.replace(" ", "-")
+        folder.mkdir()
+        writer = TimelineWriter(folder / "picture.svg", 2)
+        transplant: Any = SimpleNamespace(times=[SimpleNamespace(numpy=lambda times=times: times)])
+        writer.begin(transplant, 0)
+        folder.rmdir()
+        writer.end(2)
+        assert message in caplog.text
 
 
 def test_a_timeline_without_a_pipeline_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,17 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
-from estimator_bridge.parity.evidence import BatchEvidence, DropoutSite, GraphFacts, MetricEvidence, OptimizerEvidence
+from estimator_bridge.parity.evidence import (
+    BatchEvidence,
+    DropoutSite,
+    Evidence,
+    GraphFacts,
+    MetricEvidence,
+    OptimizerEvidence,
+    SideEvidence,
+)
 from tests.parity.causes.synthetic import KERNEL, ROWS, STEPS, Training, evidence
 
 PLAIN = Training()
@@ -314,3 +323,30 @@ def test_evaluations(metrics: tuple[str, ...], there: dict[str, Any], name: Caus
 
     assert found.name is name
     assert not metrics or "old 0.5, new 0.6" in found.seen
+
+
+def starting_with(old: Any, new: Any) -> Evidence:
+    """Returns evidence of two sides whose variable has these initial values."""
+    return Evidence(SideEvidence(initial=lambda: {"variable": old}), SideEvidence(initial=lambda: {"variable": new}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differs"),
+    [
+        (np.zeros(8), np.full(8, 0.1), True),
+        (np.repeat([0.0, 1.0, 0.0], [3, 3, 6]), np.zeros(12), True),  # a forget gate
+        (np.zeros(8), np.zeros(8), False),
+        (np.array([[0.3]]), np.array([[-0.2]]), False),  # one element may be random on both sides
+        (np.tile([1.0, -1.0, -1.0, 1.0], 4), np.tile([-1.0, 1.0, 1.0, -1.0], 4), False),  # and so may signs
+        (np.linspace(-1, 1, 16), np.linspace(-2, 2, 16), False),
+    ],
+)
+def test_only_constants_are_judged_as_initial_values(old: Any, new: Any, differs: bool) -> None:
+    assert bool(list(initial_values(starting_with(old, new)))) is differs
+
+
+@pytest.mark.parametrize(("size", "factor", "noted"), [(400, 2.0, True), (400, 1.0, False), (4, 2.0, False)])
+def test_random_initial_values_of_another_spread_are_a_note(size: int, factor: float, noted: bool) -> None:
+    """Drawn twice, so they differ in any case."""
+    draws = [np.random.RandomState(seed).normal(size=size) * scale for seed, scale in ((0, 1.0), (1, factor))]
+    assert bool(list(initial_spreads(starting_with(*draws)))) is noted

@@ -10,8 +10,10 @@ import numpy as np
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.evidence import Evidence
 
-_FEW = 3
-"""Largest number of different values of a variable that is not random, e.g. 0, and 1 for the forget gate."""
+_VALUES, _BLOCKS, _SIZE = 3, 6, 8
+"""A variable is constant in blocks with at most so many values in so many blocks, e.g. 1 for the forget gate, and at least this size."""
+_MANY = 30
+"""Smallest number of random values that have a spread."""
 _UNLIKELY = 6.0
 """Standard errors by which spreads and means of random values never differ by chance."""
 
@@ -51,7 +53,9 @@ def _pairs(evidence: Evidence) -> dict[str, tuple[Any, Any]]:
 
 
 def _is_constant(value: Any) -> bool:
-    return len(np.unique(value)) <= _FEW < value.size or len(np.unique(value)) == 1
+    """Returns True for one value, and for a few in blocks; a variable with one element may be random, and so may signs."""
+    values, blocks = len(np.unique(value)), 1 + np.count_nonzero(np.diff(value.ravel()))
+    return value.size > 1 and (values == 1 or (values <= _VALUES and blocks <= _BLOCKS and value.size >= _SIZE))
 
 
 def _differ(old: Any, new: Any) -> bool:
@@ -61,6 +65,8 @@ def _differ(old: Any, new: Any) -> bool:
 def _spread_otherwise(old: Any, new: Any) -> bool:
     if _is_constant(old) or _is_constant(new):
         return _is_constant(old) != _is_constant(new)
+    if old.size < _MANY:
+        return False
     error = _UNLIKELY / np.sqrt(old.size)
     spreads = np.std(old), np.std(new)
     is_shifted = abs(np.mean(old) - np.mean(new)) > error * np.hypot(*spreads)

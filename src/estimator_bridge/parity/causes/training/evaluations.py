@@ -26,7 +26,7 @@ def evaluation_dropout(evidence: Evidence, _: Parting) -> Iterator[Cause]:
 def evaluation_batches(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause if an evaluation reads another number of batches, whose metrics are not those of the old script's."""
     for old, new in evidence.evaluation_batches:
-        if old != new and evidence.metrics:
+        if old and old != new and evidence.metrics:  # batches are not always recorded
             seen = f"The old script evaluates {old} batches, the new one {new}. {_first(evidence)}"
             change = "Evaluate the data of the old script's EvalSpec or evaluate, as often as its steps say."
             yield Cause(CauseName.EVALUATION_DATA, seen, change, _step(evidence))
