@@ -29,12 +29,13 @@ from estimator_bridge.modern.exports import copied_variables
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, control_flow_v2
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
+from estimator_bridge.modern.parallel.elastic.whole_batches import ElasticTransplant, ShardedElastic
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
-from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan
+from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.modern.parallel.sharded_state import ShardedAccumulation, ShardedState
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
@@ -56,12 +57,7 @@ class ModernEngine(Engine):
         audited: True to give the callbacks a digest of each batch.
         jit_compile: True to let XLA compute the gradients of a training step, as far as it can compile them.
         mixed_precision: True to compute a training step in bfloat16 wherever TensorFlow considers it safe; only on CPUs.
-        micro: Number of micro-batches in which a training step computes each batch; see ``AccumulatingTransplant``.
-        micro_statistics: True to let batch norm and the like see one micro-batch at a time.
-        placement: Devices over which a training step is placed.
-        data: Number of workers that the plan expects; None for any.
-        sharded_state: True to cut the optimizers' state between the workers; see ``ShardedState``.
-        gradients: Name of the type in which gradients travel between these workers.
+        plan: Mesh, micro-batches and sharded state.
         timeline: File for the timeline of the last step of a pipeline; see ``TimelineWriter``.
 
     Attributes:
@@ -73,37 +69,33 @@ class ModernEngine(Engine):
     audited: bool = False
     jit_compile: bool = False
     mixed_precision: bool = False
-    micro: int = 1
-    micro_statistics: bool = False
-    placement: PlacementPlan = ONE_DEVICE
-    data: int | None = None
-    sharded_state: bool = False
-    gradients: str = "float32"
+    plan: ParallelPlan = NOT_PARALLEL
     timeline: Path | None = None
 
     def __post_init__(self) -> None:
         flags = " and ".join(self._flags)
         if len(self._flags) > 1:
             raise NotSupportedError(f"{flags} cannot be combined.", expected=f"one of {flags}", fix="Leave out one of them.")
-        if self.sharded_state and (self.jit_compile or self.mixed_precision):
+        if self.plan.sharded_state and (self.jit_compile or self.mixed_precision):
             raise NotSupportedError(
                 f'state = "sharded" and {flags} cannot be combined.', fix=f"Leave out {flags} or the sharded state."
             )
-        if self.micro_statistics and self.micro == 1:
+        if self.plan.micro_statistics and self.plan.micro == 1:
             raise BridgeError(
                 "--micro-statistics works only with --micro.", fix="Add --micro K, or leave out --micro-statistics."
             )
-        if self.timeline and (self.micro == 1 or not self.placement.is_pipeline):
+        if self.timeline and (self.plan.micro == 1 or not self.plan.placement.is_pipeline):
             raise BridgeError(
                 "--timeline shows the micro-batches of a pipeline.",
                 expected="--mesh pipeline=N --micro K",
                 fix="Add these, or leave out --timeline.",
             )
-        self._timelines = [TimelineWriter(self.timeline, self.placement.devices)] if self.timeline else []
+        self._timelines = [TimelineWriter(self.timeline, self.plan.placement.devices)] if self.timeline else []
         self._place = self._placer()
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
         self._configured: Any = None
+        self._has_trained = False
         self.calls = 0
 
     def surroundings(self) -> contextlib.AbstractContextManager[None]:
@@ -122,16 +114,45 @@ class ModernEngine(Engine):
             if call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
-            train = self._trainer(estimator.config)
+            self._check_flags(estimator.config)
             self._check_mesh(estimator.config)
-            chosen = distribution or strategies.distribution_for(estimator.config, self.replicas)
-            self._check_workers(chosen)
-            around = functools.partial(partitioned, self.placement.rules)
-            chosen = dataclasses.replace(chosen, micro_batches=self.micro, around_model=around)
+            chosen = self._planned(distribution or strategies.distribution_for(estimator.config, self.replicas), call)
+            train = self._trainer(estimator.config, chosen)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *self._timelines, *reports], audited=self.audited)
         return estimator
+
+    def _planned(self, chosen: Distribution, call: TrainCall) -> Distribution:
+        """Returns a distribution with what the plan adds to it."""
+        self._check_workers(chosen)
+        batches = self.plan.step_batches(chosen.workers)
+        if batches:
+            self._check_whole_batches(chosen, call)
+        return dataclasses.replace(
+            chosen,
+            micro_batches=1 if batches else self.plan.micro,
+            around_model=functools.partial(partitioned, self.plan.placement.rules),
+            step_batches=batches,
+        )
+
+    def _check_whole_batches(self, chosen: Distribution, call: TrainCall) -> None:
+        """Refuses what does not go on where it was when the training starts again."""
+        if chosen.replicas > chosen.workers:
+            raise NotSupportedError(
+                "Workers with several replicas cannot take several batches for a step.",
+                expected="workers with one replica each",
+                received=f"{chosen.replicas // chosen.workers} replicas in each worker",
+                fix="Leave out --replicas and train_distribute, show each worker one GPU by CUDA_VISIBLE_DEVICES, or leave out [elastic] and shares.",
+            )
+        if call.max_steps is None or self._has_trained:
+            raise NotSupportedError(
+                "A training that may start again with other workers needs one call of train, with max_steps.",
+                expected="train_and_evaluate with TrainSpec(max_steps=...), or train(max_steps=...)",
+                received="a second call" if self._has_trained else f"train(steps={call.steps})",
+                fix="Use max_steps, or leave out [elastic] and shares.",
+            )
+        self._has_trained = True
 
     def _check_mesh(self, config: Any) -> None:
         row, given = strategies.decision_for(config), config.train_distribute
@@ -140,75 +161,83 @@ class ModernEngine(Engine):
             raise NotSupportedError(
                 f"A mesh and {name} cannot be combined yet.",
                 expected="a RunConfig without train_distribute, in one process or in a cluster of workers without parameter servers",
-                received=f"{self.placement}, {name}",
+                received=f"{self.plan.placement}, {name}",
                 fix="Leave out train_distribute and the parameter servers, or the mesh.",
             )
 
     def _check_workers(self, chosen: Distribution) -> None:
-        if self.data not in {None, chosen.workers}:
+        data = self.plan.data
+        if data not in {None, chosen.workers}:
             raise BridgeError(
-                f"The mesh is for {self.data} workers, and {chosen.workers} {'trains' if chosen.workers == 1 else 'train'}.",
-                expected=f"estimator-bridge launch --worker {self.data} --path modern",
-                received=f"data={self.data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
-                fix=f"Start {self.data} workers, chief included, or set data={chosen.workers}.",
+                f"The mesh is for {data} workers, and {chosen.workers} {'trains' if chosen.workers == 1 else 'train'}.",
+                expected=f"estimator-bridge launch --worker {data} --path modern",
+                received=f"data={data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
+                fix=f"Start {data} workers, chief included, or set data={chosen.workers}.",
             )
         if self._place and chosen.replicas > chosen.workers:
             raise NotSupportedError(
-                f"A mesh with {self.placement} and {chosen.replicas // chosen.workers} replicas in each worker cannot be combined.",
+                f"A mesh with {self.plan.placement} and {chosen.replicas // chosen.workers} replicas in each worker cannot be combined.",
                 expected="workers with one replica each; on machines with GPUs that has not been tried",
                 fix="Hide the GPUs by CUDA_VISIBLE_DEVICES=-1, or leave out the mesh.",
             )
 
     def _placer(self) -> Placer | None:
         """Makes the devices of a mesh available; returns None without a mesh."""
-        if self.placement.devices == 1:
+        placement = self.plan.placement
+        if placement.devices == 1:
             return None
         others = {"--replicas": self.replicas > 1, "--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision}
         for flag, is_given in others.items():
             if is_given:
                 raise NotSupportedError(
-                    f"{flag} and a mesh with {self.placement} cannot be combined.",
+                    f"{flag} and a mesh with {placement} cannot be combined.",
                     expected="a mesh alone, or with --micro",
                     fix=f"Leave out {flag} or the mesh.",
                 )
-        if self.placement.is_pipeline and self.micro == 1:
+        if placement.is_pipeline and self.plan.micro == 1:
             logging.warning(
                 "Without --micro the stages of the pipeline compute one after the other; --micro 8 lets them overlap."
             )
-        return Placer(self.placement, prepare_mesh(self.placement.devices))
+        return Placer(placement, prepare_mesh(placement.devices))
 
     @property
     def _flags(self) -> list[str]:
         """Options that each choose a kind of transplant."""
-        given = {"--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision, "--micro": self.micro > 1}
+        given = {"--jit-compile": self.jit_compile, "--mixed-precision": self.mixed_precision, "--micro": self.plan.micro > 1}
         return [flag for flag, is_given in given.items() if is_given]
 
-    def _trainer(self, config: Any) -> Callable[..., None]:
-        make_transplant = self._transplants()
-        if strategies.decision_for(config).strategy != "ParameterServerStrategy":
-            return functools.partial(training.train, make_transplant=make_transplant)
-        for flag in [*self._flags, *(['state = "sharded"'] if self.sharded_state else [])]:
-            raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
-        return parameter_servers.train
+    def _check_flags(self, config: Any) -> None:
+        if strategies.decision_for(config).strategy == "ParameterServerStrategy":
+            for flag in [*self._flags, *(['state = "sharded"'] if self.plan.sharded_state else [])]:
+                raise NotSupportedError(f"{flag} does not work with ParameterServerStrategy.", fix=f"Leave out {flag}.")
 
-    def _transplants(self) -> Callable[..., Transplant]:
+    def _trainer(self, config: Any, chosen: Distribution) -> Callable[..., None]:
+        if strategies.decision_for(config).strategy == "ParameterServerStrategy":
+            return parameter_servers.train
+        return functools.partial(training.train, make_transplant=self._transplants(chosen))
+
+    def _transplants(self, chosen: Distribution) -> Callable[..., Transplant]:
         """Returns the function that makes the training step of a graph."""
+        plan, is_sharded = self.plan, self.plan.sharded_state
         own: dict[str, Any] = {"place": self._place} if self._place else {}
-        own |= {"gradients": tf.as_dtype(self.gradients)} if self.gradients != "float32" else {}
-        stages = self._place.mesh.names if self._place and self.placement.is_pipeline else ()
+        own |= {"gradients": tf.as_dtype(plan.gradients)} if plan.gradients != "float32" else {}
+        if chosen.step_batches:
+            own |= {"number": chosen.batches, "total": sum(chosen.step_batches), "statistics": plan.micro_statistics}
+            return functools.partial(ShardedElastic if is_sharded else ElasticTransplant, **own)
+        stages = self._place.mesh.names if self._place and plan.placement.is_pipeline else ()
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,
             "--micro": functools.partial(
-                ShardedAccumulation if self.sharded_state else AccumulatingTransplant,
-                number=self.micro,
-                statistics=self.micro_statistics,
+                ShardedAccumulation if is_sharded else AccumulatingTransplant,
+                number=plan.micro,
+                statistics=plan.micro_statistics,
                 stages=stages,
                 timed=self.timeline is not None,
                 **own,
             ),
         }
-        whole = functools.partial(ShardedState if self.sharded_state else Transplant, **own)
+        whole = functools.partial(ShardedState if is_sharded else Transplant, **own)
         return kinds[self._flags[0]] if self._flags else whole
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:

@@ -71,16 +71,17 @@ class PlanningEngine(ModernEngine):
         """Raises BridgeError: there is no training to estimate yet."""
         raise _before_training("exports")
 
-    def _trainer(self, config: Any) -> Callable[..., None]:
+    def _trainer(self, config: Any, chosen: Distribution) -> Callable[..., None]:
         def place(estimator: Any, call: TrainCall, distribution: Distribution, **_: Any) -> None:
             model = training_model(estimator, call.input_fn, distribution)
-            self._transplants()(model, (), distribution.split)
+            self._transplants(distribution)(model, (), distribution.split)
 
         return place
 
     def _placer(self) -> Placer:
         super()._placer()  # refuses what a run refuses
-        return EstimatingPlacer(self.placement, prepare_mesh(self.placement.devices), self.micro)
+        placement = self.plan.placement
+        return EstimatingPlacer(placement, prepare_mesh(placement.devices), self.plan.micro)
 
 
 def _before_training(what: str) -> BridgeError:

@@ -33,12 +33,14 @@ class Distribution:
         split: True if the replicas split each batch.
         micro_batches: Number of parts in which each replica computes its rows of a batch, one after the other.
         around_model: Function that makes the context in which the model_fn builds the training graph.
+        step_batches: Number of batches that each worker takes for a step, computed one after the other; empty if each replica takes one.
     """
 
     strategy: Any
     split: bool = False
     micro_batches: int = 1
     around_model: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    step_batches: tuple[int, ...] = ()
 
     @property
     def replicas(self) -> int:
@@ -60,6 +62,18 @@ class Distribution:
     def worker(self) -> int:
         """Number of this process among the workers, from 0; the first is the chief."""
         return int(getattr(self.strategy.extended, "_id_in_cluster", 0))
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that this process takes for a step."""
+        if self.step_batches:
+            return self.step_batches[self.worker]
+        return 1 if self.split else self.replicas // self.workers
+
+    @property
+    def graph_replicas(self) -> int:
+        """Number of replicas that the training graph is built for: with ``step_batches``, each batch counts as that of a replica."""
+        return sum(self.step_batches) or self.replicas
 
     @property
     def replica(self) -> int:
@@ -87,6 +101,9 @@ class Distribution:
         Args:
             batch_size: Number of examples in a batch of the input_fn; None if it varies.
         """
+        if self.step_batches:
+            total = "?" if batch_size is None else str(batch_size * sum(self.step_batches))
+            return f"A step takes {sum(self.step_batches)} batches (global batch size {total}), {self.batches} of them in this worker."
         if self.replicas == 1 and self.workers == 1:
             return "One device."
         size, total = str(batch_size or "?"), str(batch_size * self.replicas if batch_size else "?")

@@ -7,7 +7,7 @@ import difflib
 import importlib
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +77,9 @@ class ParallelPlan:
         data: Number of workers, each with the whole mesh; None for as many as there are.
         sharded_state: True to cut the optimizers' state between the workers.
         gradients: Type in which gradients travel between workers that have cut their state.
+        elastic: Smallest and largest number of workers, of which each takes ``micro`` divided by their number of whole batches for a
+            step; None for one number of workers.
+        shares: Number of whole batches that each worker takes for a step; empty for equal workers.
     """
 
     placement: PlacementPlan = ONE_DEVICE
@@ -85,6 +88,41 @@ class ParallelPlan:
     data: int | None = None
     sharded_state: bool = False
     gradients: str = "float32"
+    elastic: tuple[int, int] | None = None
+    shares: tuple[int, ...] = ()
+
+    @property
+    def workers(self) -> Sequence[int]:
+        """Numbers of workers that an elastic plan allows, ascending.
+
+        Example:
+            >>> ParallelPlan(micro=12, elastic=(2, 5)).workers
+            [2, 3, 4]
+        """
+        least, most = self.elastic or (1, 0)
+        return [number for number in range(least, most + 1) if self.micro % number == 0]
+
+    def step_batches(self, workers: int) -> tuple[int, ...]:
+        """Returns the number of whole batches that each worker takes for a step; empty if each takes one.
+
+        Args:
+            workers: Number of workers.
+
+        Raises:
+            BridgeError: The plan is for another number of workers.
+        """
+        allowed = [len(self.shares)] if self.shares else self.workers
+        if not allowed:
+            return ()
+        if workers not in allowed:
+            listed = ", ".join(map(str, allowed))
+            raise BridgeError(
+                f"The plan is for another number of workers: {workers} {'trains' if workers == 1 else 'train'}.",
+                expected=f"{listed} workers, chief included, since a step takes {sum(self.shares) or self.micro} batches",
+                received=workers,
+                fix=f"Start {listed.replace(', ', ' or ')}: estimator-bridge launch --path modern --worker N, and a chief.",
+            )
+        return self.shares or (self.micro // workers,) * workers
 
     def describe(self, who: str) -> list[str]:
         """Returns a sentence for each part of the plan.
@@ -97,7 +135,9 @@ class ParallelPlan:
             f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
         )
         holds = [f"{who} {way}."] if number > 1 else []
-        computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 else []
+        is_whole = self.elastic or self.shares
+        computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 and not is_whole else []
+        computes += [f"{who} takes {sum(self.shares) or self.micro} batches for a step."] if is_whole else []
         keeps = [f"{who} keeps a part of the optimizers' state in each worker."] if self.sharded_state else []
         sends = [f"{who} adds up gradients in {self.gradients}, which is approximate."] if self.gradients != "float32" else []
         return [*holds, *computes, *keeps, *sends]
@@ -142,6 +182,14 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list)
 
 
+def _is_shares(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(map(_is_count, value))
+
+
+def _is_range(value: Any) -> bool:
+    return _is_shares(value) and len(value) == 2 and value[0] <= value[1]
+
+
 def _is_names(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(name, str) and name for name in value)
 
@@ -156,7 +204,7 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
     "batch": {
         "micro": _Key(_is_count, _COUNT),
         "statistics": _Key(lambda value: value in ("batch", "micro"), '"batch" or "micro"'),
-        "shares": _Key(_is_list, "a list of numbers", (), "Leave out shares; all devices take equal parts."),
+        "shares": _Key(_is_shares, "a list with the number of batches of each worker"),
     },
     "place": {
         "match": _Key(_is_pattern, "a regular expression for whole names of variables, in quotes"),
@@ -174,7 +222,7 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
         "state": _Key(lambda value: value in ("replicated", "sharded"), '"replicated" or "sharded"'),
         "gradients": _Key(lambda value: value in ("float32", "float16", "bfloat16"), '"float32", "float16" or "bfloat16"'),
     },
-    "elastic": {"workers": _Key(_is_list, "a list of two numbers", (), "Leave out [elastic].")},
+    "elastic": {"workers": _Key(_is_range, "a list with the smallest and the largest number of workers")},
 }
 """Tables of a plan and their keys. Keys that do not work yet have their place, so that plans stay readable."""
 
@@ -188,7 +236,8 @@ def of_dict(fields: Mapping[str, Any]) -> ParallelPlan:
     """
     placement = dict(fields["placement"])
     rules, at = tuple(PlaceRule(**rule) for rule in placement.pop("rules")), tuple(placement.pop("at"))
-    return ParallelPlan(**{**fields, "placement": PlacementPlan(rules=rules, at=at, **placement)})
+    lists = {"elastic": tuple(fields["elastic"]) if fields["elastic"] else None, "shares": tuple(fields["shares"])}
+    return ParallelPlan(**{**fields, **lists, "placement": PlacementPlan(rules=rules, at=at, **placement)})
 
 
 def of_mesh(text: str) -> ParallelPlan:
@@ -267,9 +316,66 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
     optimizer = tables.get("optimizer", {})
     is_sharded, gradients = optimizer.get("state") == "sharded", optimizer.get("gradients", "float32")
     _check_state(placement, is_sharded, gradients, source)
-    return ParallelPlan(
-        placement, batch.get("micro", 1), batch.get("statistics") == "micro", mesh.get("data"), is_sharded, gradients
+    workers, shares = tables.get("elastic", {}).get("workers"), tuple(batch.get("shares", ()))
+    return checked(
+        ParallelPlan(
+            placement,
+            batch.get("micro", sum(shares) or 1),
+            batch.get("statistics") == "micro",
+            mesh.get("data"),
+            is_sharded,
+            gradients,
+            tuple(workers) if workers else None,
+            shares,
+        ),
+        source,
     )
+
+
+def checked(plan: ParallelPlan, source: str) -> ParallelPlan:
+    """Returns a plan whose parts do not contradict each other.
+
+    Args:
+        plan: Plan.
+        source: Words for its origin.
+
+    Raises:
+        BridgeError: The number of workers may not change as the plan says.
+        NotSupportedError: Parts of the plan do not work together yet.
+    """
+    if not (plan.elastic or plan.shares):
+        return plan
+    what = "[elastic]" if plan.elastic else "shares"
+    others = {
+        "shares": plan.elastic is not None and bool(plan.shares),
+        "data in [mesh]": plan.data is not None,
+        f"a mesh with {plan.placement}": plan.placement.devices > 1,
+    }
+    for other, is_there in others.items():
+        if is_there:
+            raise NotSupportedError(
+                f"{source}: {what} and {other} cannot be combined.", expected="one of them", fix=f"Leave out {other}."
+            )
+    if plan.shares and plan.micro != sum(plan.shares):
+        raise BridgeError(
+            f"{source}: the shares do not add up to micro.",
+            expected=f"micro = {sum(plan.shares)}, or no micro",
+            received=f"micro = {plan.micro}, shares = {list(plan.shares)}",
+        )
+    if plan.elastic and not plan.workers:
+        least, most = plan.elastic
+        raise BridgeError(
+            f"{source}: no number of workers from {least} to {most} divides the batches of a step.",
+            expected=f"micro as a multiple of {least}, e.g. {max(1, round(plan.micro / least)) * least}",
+            received=f"micro = {plan.micro}",
+        )
+    if plan.sharded_state and plan.elastic and plan.workers[0] == 1:
+        raise BridgeError(
+            f"{source}: one worker keeps the whole state, so there is nothing to cut.",
+            expected="[elastic] with workers from 2",
+            fix='Write workers = [2, ...], or leave out state = "sharded".',
+        )
+    return plan
 
 
 def _check_state(placement: PlacementPlan, is_sharded: bool, gradients: str, source: str) -> None:

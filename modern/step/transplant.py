@@ -88,7 +88,7 @@ class Transplant:
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
         written = _written(model)
-        _check_replicas(templates, written)
+        self._check_replicas(templates, written)
         if self.pieces > 1:
             check_split(model, self._plan.updates)
         self._devices = place(model, self._plan) if place else {}
@@ -108,6 +108,21 @@ class Transplant:
     def trainers(self) -> int:
         """Number of tasks whose gradients a SyncReplicasOptimizer may average."""
         return 1
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas whose gradients a step adds up."""
+        return int(tf.distribute.get_strategy().num_replicas_in_sync)
+
+    def _check_replicas(self, variables: Sequence[Any], written: frozenset[str]) -> None:
+        by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
+        if self.replicas > 1 and by_graph:
+            raise refused(
+                by_graph[0],
+                f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
+                expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
+                fix="Run on one replica, where it is executed as it is, or use --path legacy.",
+            )
 
     @property
     def parts(self) -> Parts | None:
@@ -195,26 +210,26 @@ class Transplant:
         templates = self.model.variables()
         return VariableStore(templates, {}, shared=self.variables, streams=streams, devices=self._devices)
 
-    def step(self, batch: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def step(self, *batches: Sequence[Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Runs one step on one replica.
 
         Args:
-            batch: Tensors of this replica, in the order of ``ModelGraph.batch``.
+            batches: Tensors of this replica's batch, in the order of ``ModelGraph.batch``; an ``ElasticTransplant`` takes several.
 
         Returns:
             The loss, combined over the replicas, and every tensor that passes from stage to stage, by its name in the graph.
         """
-        known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batch, strict=True)}
-        weight = self._weight(batch)
+        known = {placeholder.name: tensor for placeholder, tensor in zip(self.model.batch, batches[-1], strict=True)}
+        weight = self._weight(batches[-1])
         remaining = iter(self.updates)
         for stage, run in self._stages:
-            known |= self._outputs_of(stage.fragment, run, known, batch)
+            known |= self._outputs_of(stage.fragment, run, known, batches)
             for _ in stage.updates:
                 self._apply(*next(remaining), known, weight)
         return self._combined(known[self.model.spec.loss.name], weight), known
 
     def _outputs_of(
-        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batch: Sequence[Tensor]
+        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
     ) -> dict[str, Tensor]:
         """Runs a stage, and returns its outputs by their names."""
         outputs = run([known[tensor.name] for tensor in fragment.inputs])
@@ -327,18 +342,6 @@ def _written(model: ModelGraph) -> frozenset[str]:
     inside = {op for update in model.updates for op in update.internals}
     before = [producer for update in model.updates for producer in update.producers()]
     return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
-
-
-def _check_replicas(variables: Sequence[Any], written: frozenset[str]) -> None:
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
-    if replicas > 1 and by_graph:
-        raise refused(
-            by_graph[0],
-            f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
-            expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
-            fix="Run on one replica, where it is executed as it is, or use --path legacy.",
-        )
 
 
 def _scaled(value: Any, weight: Tensor | None) -> Any:

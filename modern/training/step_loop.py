@@ -159,7 +159,7 @@ class StepLoop:
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""
-        number = 1 if self.distribution.split else self.distribution.replicas // self.distribution.workers
+        number = self.distribution.batches
         # A distributed iterator would do the same, but may wait without end if it is dropped before its input ends.
         if self.endless or self.distribution.workers == 1:
             return self._step_with([next(self.iterator) for _ in range(number)], done, before, to)
@@ -192,12 +192,12 @@ class StepLoop:
             return [tf.logical_not(last), done + 1, after]
 
     def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
-        batch = replica_rows(batches, self.distribution)
-        tensors = batch[:-1] if self.audited else batch
-        digest = batch[-1][0] if self.audited else tf.constant(0, tf.int64)
+        own = batches if self.distribution.step_batches else [replica_rows(batches, self.distribution)]
+        tensors = [batch[:-1] for batch in own] if self.audited else own
+        digest = tf.add_n([batch[-1][0] for batch in own]) if self.audited else tf.constant(0, tf.int64)
         early = self._watched.read_early(tf.logical_or(full, before + 1 >= to.until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # again in the thread of each replica
-            loss, known = self.transplant.step(tensors)
+            loss, known = self.transplant.step(*tensors)
         after = self._global_step()
         last = tf.where(after >= to.until, before + 1 >= to.until, full)
         if self.distribution.replica == 0:

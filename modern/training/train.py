@@ -31,6 +31,7 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.parallel.elastic.position import CountedSteps, InputPosition, check_whole, common_position
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.step_loop import (
     MAX_STEPS_PER_CALL,
@@ -77,14 +78,18 @@ def train(
         NotSupportedError: The job cannot be transplanted; nothing has been trained.
         SystemExit: A task of the cluster received the order to end; everything is saved.
     """
-    model = training_model(estimator, call.input_fn, distribution)
+    position = None
+    if distribution.step_batches:
+        position = common_position(estimator.model_dir, saved_step(estimator.model_dir), distribution)
+    model = training_model(estimator, call.input_fn, distribution, position.seed if position else None)
     stop = StopAtStep(call.steps, call.max_steps)
-    pieces = distribution.replicas * distribution.micro_batches
+    pieces = distribution.graph_replicas * distribution.micro_batches
     run = HookedRun(model, [model.spec.train_op, model.spec.loss], pieces)
     own = _callbacks(run, estimator.config, call, stop, distribution.worker == 0)
     counts = [EqualCounts(distribution)] if distribution.replicas > 1 else []  # must come before the saver
     launched = _launcher_callbacks(model, estimator.config, distribution, make_loop is None)
-    every = [*counts, *own, *launched, *callbacks]
+    counted = [CountedSteps()] if position else []
+    every = [*counts, *counted, *own, *launched, *callbacks]
     with distribution.strategy.scope():
         transplant = make_transplant(model, _report(every), distribution.split, run.streams if run.hooks else None)
     check_equal(transplant.variables, distribution)
@@ -93,6 +98,9 @@ def train(
             f"Summaries and logged tensors show only {transplant.parts.shown} of each batch; the loss is that of all rows."
         )
     source = _Source(model.pipeline, call.input_fn, distribution, audited)
+    if position:
+        check_whole(model.pipeline, call.input_fn)
+        source.follow(position, int(transplant.global_step.numpy()))
     batches = BatchStream(model.pipeline, source.iterator, audited)
     if not run.hooks:  # hooks may initialise the input before its first batch
         _ = batches.iterator
@@ -127,22 +135,25 @@ def saved_step(model_dir: str) -> int:
     return int(tf.train.load_variable(latest, "global_step")) if latest else 0
 
 
-def training_model(estimator: Any, input_fn: Callable[..., Any], distribution: Distribution) -> ModelGraph:
+def training_model(
+    estimator: Any, input_fn: Callable[..., Any], distribution: Distribution, seed: int | None = None
+) -> ModelGraph:
     """Builds the training graph from the latest checkpoint.
 
     Args:
         estimator: Estimator with the model_fn, config and model_dir.
         input_fn: Function that gives the batches.
         distribution: Strategy, and the number of micro-batches.
+        seed: Seed of the input; None to choose one.
 
     Raises:
         NotSupportedError: The graph cannot be transplanted.
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
-    seed = common_seed(input_fn, distribution)
+    seed = common_seed(input_fn, distribution) if seed is None else seed
     given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
     micro = distribution.micro_batches
-    own = distribution.replicas, distribution.split, seed, micro, distribution.around_model
+    own = distribution.graph_replicas, distribution.split, seed, micro, distribution.around_model
     return model_graph.build(estimator, given, model_graph.TRAIN, latest, *own)
 
 
@@ -166,12 +177,23 @@ class _Source:
         self._distribution = distribution
         self._audited = audited
         self._size = batch_size(pipeline)
+        self._begun: tuple[InputPosition, int] | None = None
         self.endless = False
+
+    def follow(self, position: InputPosition, step: int) -> None:
+        """Takes the batches that come after those of earlier steps, rather than beginning with the first."""
+        self._begun = position, step
 
     def iterator(self, pipeline: InputPipeline) -> Any:
         """Returns an eager iterator over the batches, and logs this worker's share."""
-        dataset, share = own_share(pipeline.dataset(), pipeline, self._input_fn, self._distribution)
-        self.endless = is_endless(dataset, self._distribution)
+        dataset = pipeline.dataset()
+        if self._begun is None:
+            dataset, share = own_share(dataset, pipeline, self._input_fn, self._distribution)
+            self.endless = is_endless(dataset, self._distribution)
+        else:
+            position, step = self._begun
+            self.endless = is_endless(dataset, self._distribution)
+            dataset, share = position.rest(dataset, step, self._distribution), position.describe(step)
         if self._audited:
             dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
         logging.info("%s", " ".join(filter(None, [self._distribution.describe(self._size), share])))

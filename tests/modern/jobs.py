@@ -18,6 +18,7 @@ from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, me
 legacy.install()
 
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402 -- needs Keras 2, which install() has settled on
+from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan  # noqa: E402
 
 v1 = tf.compat.v1
 PATHS = ("legacy", "modern")
@@ -41,8 +42,14 @@ def contrib_estimator() -> Any:
 
 
 def make_engine(path: str, **options: Any) -> Engine:
-    """Returns the engine of one path."""
-    return EstimatorEngine() if path == "legacy" else ModernEngine(**options)
+    """Returns the engine of one path; ``options`` may hold parts of a plan."""
+    return EstimatorEngine() if path == "legacy" else ModernEngine(**with_plan(options))
+
+
+def with_plan(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns options of an engine in which parts of a plan are one plan."""
+    parts = {name: value for name, value in options.items() if name in vars(NOT_PARALLEL)}
+    return {name: value for name, value in options.items() if name not in parts} | {"plan": ParallelPlan(**parts)}
 
 
 def engine(path: str, **options: Any) -> Any:

@@ -71,12 +71,20 @@ class AccumulatingTransplant(Transplant):
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         made = super()._planned(report)
-        self._division = Division(self.model, made, self._statistics)
+        self._division = Division(self.model, made, self._statistics, self._reduced(made))
+        self._prepare_losses()
+        return made
+
+    def _reduced(self, made: Plan) -> Mapping[str, Reduction] | None:
+        """Returns the tensors that are combined, by name; None to leave that to ``Division``."""
+        return None
+
+    def _prepare_losses(self) -> None:
+        """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
         self._check_losses()
         if self._regularization is None and self._sums:  # once: later the graph is finished
             losses = losses_of(self.model, self._division.derivations)
             self._regularization = Regularization(losses, self._division.derivations, self._division.each)
-        return made
 
     @property
     def parts(self) -> Parts | None:
@@ -103,7 +111,9 @@ class AccumulatingTransplant(Transplant):
             run: Any = store.function(part.each.fragment)
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
             loop = self._pipelined(own, self._pieces(part.each, store)) if self._pipeline else Loop(*own)
-            if not self._statistics and not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs):
+            if self._needs_independent_rows and not any(
+                tensor.op in self._division.each for tensor in part.each.fragment.inputs
+            ):
                 ops = part.each.operations & self._division.core
                 loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves)
             runs = [
@@ -128,19 +138,28 @@ class AccumulatingTransplant(Transplant):
         return pieces(each, self._division.core, forward, *own, store.function)
 
     @property
+    def _needs_independent_rows(self) -> bool:
+        return not self._statistics
+
+    @property
     def _sums(self) -> bool:
         return sums_loss(self.model.graph)
 
+    def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
+        (batch,) = batches
+        return MicroBatches(self.model.pipeline, self._number, batch)
+
     def _outputs_of(
-        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batch: Sequence[Tensor]
+        self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
     ) -> dict[str, Tensor]:
         if not isinstance(run, Loop):
-            return super()._outputs_of(fragment, run, known, batch)
-        micro = MicroBatches(self.model.pipeline, self._number, batch)
+            return super()._outputs_of(fragment, run, known, batches)
+        micro = self._micro_batches(batches)
         with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
             return run.run(micro, known, self._once())
 
     def _unique(self) -> dict[str, str]:
+        """Returns the gradients whose rows of all micro-batches are added up: name of indices -> name of values."""
         sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
         return {one.indices.name: one.values.name for one in sparse if names_rows_once(one.indices)}
 

@@ -49,9 +49,11 @@ class Division:
         model: Training graph.
         plan: Stages of a step.
         writes_allowed: True to let each micro-batch write to variables, e.g., to the moving averages of a batch norm.
+        reduced: Name of a tensor that is combined -> way of doing so; None for losses and what ``tf.gradients`` returned.
 
     Attributes:
-        reduced: Name of a tensor that is combined -> way of doing so.
+        reduced: The same, complete.
+        derivations: Calls of ``tf.gradients`` whose gradients are combined; empty if ``reduced`` was given.
         each: Operations of each micro-batch.
         core: Operations that losses and gradients are computed by.
         parts: Parts of each stage.
@@ -60,13 +62,15 @@ class Division:
         NotSupportedError: The graph computes something from the values of a whole batch.
     """
 
-    def __init__(self, model: ModelGraph, plan: Plan, writes_allowed: bool = False) -> None:
+    def __init__(
+        self, model: ModelGraph, plan: Plan, writes_allowed: bool = False, reduced: Mapping[str, Reduction] | None = None
+    ) -> None:
         self._model = model
         self._effects = Effects(model.graph)
         updates = {update.op for update in plan.updates}
         self._ops = plan.operations - updates
-        self.derivations = trained(model, self._ops)
-        self.reduced: Mapping[str, Reduction] = reductions(model, self.derivations)
+        self.derivations = trained(model, self._ops) if reduced is None else []
+        self.reduced = reductions(model, self.derivations) if reduced is None else reduced
         tensors = [tensor for op in self._ops for tensor in op.outputs if tensor.name in self.reduced]
         self.core = upstream([tensor.op for tensor in tensors], lambda op: is_source(op) or op not in self._ops)
         self.each = self._find_each()

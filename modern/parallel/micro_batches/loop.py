@@ -173,15 +173,15 @@ class Loop:
         share = None if micro.are_equal or self._sums else micro.share(index)
         added = []
         for way, state, value in zip(self._ways, states, values, strict=True):
-            with tf.device(value.device if way is Reduction.COMBINE else None):
+            with tf.device(value.device if way in (Reduction.COMBINE, Reduction.MEAN) else None):
                 added.append(_added(way, state, value, index, share))
         held = [array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)]
         return added, held
 
     def _end_totals(self, micro: MicroBatches, totals: Any) -> tuple[list[Tensor], list[Any]]:
         states, kept = totals
-        count = None if self._sums else micro.count
-        return [_ended(way, state, count) for way, state in zip(self._ways, states, strict=True)], kept
+        counts = {way: micro.count for way in Reduction if way is Reduction.MEAN or not self._sums}
+        return [_ended(way, state, counts.get(way)) for way, state in zip(self._ways, states, strict=True)], kept
 
     def _own(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> dict[str, Tensor]:
         """Returns the inputs of one micro-batch by their names."""
@@ -231,7 +231,7 @@ def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
 def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:
     if share is not None and way in (Reduction.COMBINE, Reduction.JOIN):
         value *= tf.cast(share, value.dtype)
-    if way is Reduction.COMBINE:
+    if way in (Reduction.COMBINE, Reduction.MEAN):
         return state + value
     return value if way is Reduction.LAST else state.write(tf.cast(index, tf.int32), value)
 
@@ -239,7 +239,7 @@ def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tens
 def _ended(way: Reduction, state: Any, count: Tensor | None) -> Tensor:
     if way is Reduction.LAST:
         return state
-    value = state if way is Reduction.COMBINE else state.concat()
+    value = state if way in (Reduction.COMBINE, Reduction.MEAN) else state.concat()
     return value if count is None or way is Reduction.INDICES else value / tf.cast(count, value.dtype)
 
 

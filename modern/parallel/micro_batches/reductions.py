@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -23,12 +24,14 @@ class Reduction(enum.Enum):
         COMBINE: The mean over the rows, or the sum if the model declares that its loss is one.
         JOIN: Rows of a sparse gradient, scaled as ``COMBINE`` does, one micro-batch after the other.
         INDICES: Indices of these rows.
+        MEAN: The mean over the micro-batches, each of which counts the same.
         LAST: The value of the last micro-batch.
     """
 
     COMBINE = enum.auto()
     JOIN = enum.auto()
     INDICES = enum.auto()
+    MEAN = enum.auto()
     LAST = enum.auto()
 
 
@@ -65,8 +68,18 @@ def reductions(model: ModelGraph, derivations: Sequence[Derivation]) -> Mapping[
     """
     losses = losses_of(model, derivations)
     terms = [] if sums_loss(model.graph) else [op.outputs[0] for loss in losses for op in linear_operations(loss)]
-    found = {one.name: Reduction.COMBINE for one in (*losses, *terms) if one.dtype.is_floating and one.shape.rank == 0}
-    for gradient in (gradient for one in derivations for gradient in one.gradients):
+    scalars = {one.name: Reduction.COMBINE for one in (*losses, *terms) if one.dtype.is_floating and one.shape.rank == 0}
+    return scalars | of_gradients(gradient for one in derivations for gradient in one.gradients)
+
+
+def of_gradients(gradients: Iterable[Any]) -> dict[str, Reduction]:
+    """Returns the tensors of gradients that are combined, by name.
+
+    Args:
+        gradients: Tensors, ``tf.IndexedSlices`` or None.
+    """
+    found: dict[str, Reduction] = {}
+    for gradient in gradients:
         if isinstance(gradient, tf.IndexedSlices):
             found[gradient.values.name] = Reduction.JOIN
             found[gradient.indices.name] = Reduction.INDICES

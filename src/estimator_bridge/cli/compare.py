@@ -16,7 +16,7 @@ from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.convert.checkpoint import add_forget_bias, forget_bias
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object
 
 
 def _parallel_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
-    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro}
+    given = {name: getattr(arguments, name[2:]) for name in ("--plan", "--mesh", "--micro", "--elastic")}
     return [(flag, value is not None and value is not False) for flag, value in given.items()]
 
 
@@ -296,7 +296,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if plan and cluster and arguments.seeds is None:
         raise BridgeError("A rewrite is compared with a cluster by final metrics only.", fix="Add --seeds 5.")
     _check_together(script, arguments, cluster)
-    plan_of(arguments)
+    parallel = plan_of(arguments)
+    if parallel.elastic or parallel.shares:
+        raise NotSupportedError(
+            "A plan whose steps take several batches cannot be compared: a step of the legacy path takes one.",
+            expected="a plan without [elastic] and shares",
+            fix="Leave them out. docs/how-to/elastic.md says which training leaves the same checkpoints.",
+        )
     _summaries(arguments)  # a mistake in them is no failed comparison
     try:
         result = _compare(script, plan, cluster, arguments)

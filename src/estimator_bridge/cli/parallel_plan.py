@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Adds --plan, --mesh, --micro and --micro-statistics."""
+    """Adds --plan, --mesh, --micro, --micro-statistics and --elastic."""
     plan = parser.add_argument(
         "--plan", type=Path, metavar="FILE", help="modern path: plan.toml with a mesh, micro-batches, and devices for variables"
     )
@@ -38,11 +38,26 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --micro: let batch norm, and all else that mixes the rows of a batch, see one micro-batch at a time; results differ",
     )
+    parser.add_argument(
+        "--elastic",
+        type=_range,
+        metavar="MIN:MAX",
+        help="modern path, with --micro K: a step takes K whole batches, however many workers there are; launch goes on with fewer if it "
+        "loses one, and with more at SIGUSR1",
+    )
+
+
+def _range(text: str) -> tuple[int, int]:
+    least, _, most = text.partition(":")
+    if not (least.isdecimal() and most.isdecimal() and 0 < int(least) <= int(most)):
+        raise argparse.ArgumentTypeError(f"expected MIN:MAX, e.g. 1:4, received {text!r}")
+    return int(least), int(most)
 
 
 def plan_flags(arguments: argparse.Namespace) -> list[str]:
     """Returns the options of a plan as they were given, for another command."""
-    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro}
+    elastic = ":".join(map(str, arguments.elastic)) if arguments.elastic else None
+    given = {"--plan": arguments.plan, "--mesh": arguments.mesh, "--micro": arguments.micro, "--elastic": elastic}
     flags = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     return [*flags, *(["--micro-statistics"] if arguments.micro_statistics else [])]
 
@@ -53,15 +68,17 @@ def plan_of(arguments: argparse.Namespace) -> ParallelPlan:
     Raises:
         BridgeError: The plan cannot be read, or other options contradict it.
     """
-    from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, of_mesh, read_plan
+    from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, checked, of_mesh, read_plan
 
     if arguments.plan is None:
         mesh = of_mesh(arguments.mesh) if arguments.mesh is not None else NOT_PARALLEL
-        return dataclasses.replace(mesh, micro=arguments.micro or 1, micro_statistics=arguments.micro_statistics)
+        own = {"micro": arguments.micro or 1, "micro_statistics": arguments.micro_statistics, "elastic": arguments.elastic}
+        return checked(dataclasses.replace(mesh, **own), "--elastic")
     given = {
         "--mesh": arguments.mesh is not None,
         "--micro": arguments.micro is not None,
         "--micro-statistics": arguments.micro_statistics,
+        "--elastic": arguments.elastic is not None,
     }
     for flag, is_given in given.items():
         if is_given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,10 @@ The script runs until it trains. Its training graph is built and placed, but not
 
 exit code: 0 the plan can be carried out, 2 it cannot; the message names the script's line.
 """
+
+
+_OF_ONE_WORKER = ("placement", "micro", "micro_statistics")
+"""Parts of a plan that concern what one worker computes."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -62,10 +67,10 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     from estimator_bridge.script.run import run_modern
 
     def make_engine() -> Any:
+        from estimator_bridge.modern.parallel.plan import NOT_PARALLEL
         from estimator_bridge.modern.planning import PlanningEngine
 
-        of_one_worker = {"data": None, "sharded_state": False, "gradients": "float32"}
-        return PlanningEngine(**vars(plan) | of_one_worker)
+        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **{name: getattr(plan, name) for name in _OF_ONE_WORKER}))
 
     try:
         run_modern(script, make_engine)

@@ -37,6 +37,7 @@ _MODERN_ONLY = {
     "micro": "Add --path modern, or make the script's batch smaller.",
     "micro_statistics": "Add --path modern and --micro.",
     "mesh": "Add --path modern, or leave out the mesh.",
+    "elastic": "Add --path modern, or leave out --elastic.",
     "plan": "Add --path modern, or leave out the plan.",
     "timeline": "Add --path modern and a pipeline, or leave out the timeline.",
 }
@@ -142,7 +143,7 @@ def _run_modern(script: Script, arguments: argparse.Namespace) -> None:
         from estimator_bridge.modern.engine import ModernEngine
 
         own = {flag: getattr(arguments, flag) for flag in ("jit_compile", "mixed_precision", "timeline")}
-        engines.append(ModernEngine(arguments.replicas, **own, **vars(arguments.plan)))
+        engines.append(ModernEngine(arguments.replicas, **own, plan=arguments.plan))
         return engines[0]
 
     try:

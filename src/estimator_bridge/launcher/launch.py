@@ -15,6 +15,7 @@ from estimator_bridge.launcher.audit.audit import AuditRequest
 from estimator_bridge.launcher.display import open_display
 from estimator_bridge.launcher.layout import Layout, local_layout
 from estimator_bridge.launcher.local_cluster import LocalCluster
+from estimator_bridge.launcher.monitors.resizing import ElasticSize
 from estimator_bridge.launcher.outcome import NoRestart, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Forker, Spawner
 from estimator_bridge.launcher.processes.task import Sink, Task
@@ -66,6 +67,7 @@ def launch(
     audit: AuditRequest | None = None,
     shared_folder: Path | None = None,
     spawner: Spawner | None = None,
+    size: ElasticSize | None = None,
 ) -> LaunchResult:
     """Runs the tasks of a cluster that belong to this machine until they end.
 
@@ -81,6 +83,7 @@ def launch(
         audit: Request to look for silent faults of the training.
         shared_folder: Rendezvous folder that the launchers of a cluster on several machines share.
         spawner: Spawner of tasks that do not run on this machine.
+        size: Numbers of workers with which a training on this machine can go on when one is lost.
 
     Returns:
         The end of the cluster; no process of it is left.
@@ -90,7 +93,8 @@ def launch(
     """
     _make_folder(log_dir, "The tasks' logs cannot be written.", "--log-dir")
     with open_display(stream) as (say, show):
-        for layout in layouts:
+        waiting = iter(layouts)
+        while (layout := next(waiting, None)) is not None:
             with _open_rendezvous(shared_folder) as rendezvous:
                 _begin(rendezvous, layout)
                 if layout.is_local:
@@ -101,9 +105,12 @@ def launch(
                 tasks = _make_tasks(layout, arguments, rendezvous, log_dir, say)
                 with spawner or _make_spawner(preload if len(tasks) > 1 else None, log_dir) as starter:
                     cluster = LocalCluster(layout, tasks, starter, rendezvous, timeouts, say)
-                    outcome = Supervisor(cluster, show, running).run()
+                    outcome = Supervisor(cluster, show, running, size).run()
                 if running and outcome.code == 0:
                     say("launch", running.describe())
+            if size and outcome.workers:
+                waiting = local_layouts(size.counts(outcome.workers))
+                continue
             if outcome.no_restart is not NoRestart.PORT_TAKEN:
                 break
             say("launch", "a port was taken before its server started")

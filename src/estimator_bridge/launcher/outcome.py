@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from estimator_bridge.errors import BridgeError
 
+SIGNALLED = 128
+"""Exit codes above it are of signals."""
+
 
 class NoRestart(enum.Enum):
     """Why a failed task is not restarted; the values are texts for the message."""
@@ -28,11 +31,13 @@ class Outcome:
         code: Exit code.
         problem: Message for the user; None after a success, and if the user ended the cluster.
         no_restart: Reason not to restart the task whose failure ended the cluster.
+        workers: Number of workers with which the training begins again; None if it has ended.
     """
 
     code: int
     problem: BridgeError | None = None
     no_restart: NoRestart | None = None
+    workers: int | None = None
 
 
 Judge = Callable[[], Outcome | None]

@@ -146,10 +146,21 @@ def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
+def is_without_order(node: Any) -> bool:
+    """Returns True if the node of a dataset's options lets elements come in any order."""
+    options = _options(node)
+    return options.WhichOneof("optional_deterministic") is not None and not options.deterministic
+
+
 def _is_off(node: Any) -> bool:
     """Returns True if the script turned automatic sharding off by its options."""
     import tensorflow as tf
+
+    policy = _options(node).distribute_options.auto_shard_policy
+    return bool(policy == tf.data.experimental.AutoShardPolicy.OFF.value)
+
+
+def _options(node: Any) -> Any:
     from tensorflow.core.framework.dataset_options_pb2 import Options
 
-    options = Options.FromString(node.attr["serialized_options"].s)
-    return bool(options.distribute_options.auto_shard_policy == tf.data.experimental.AutoShardPolicy.OFF.value)
+    return Options.FromString(node.attr["serialized_options"].s)

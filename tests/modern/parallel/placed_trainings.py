@@ -26,7 +26,7 @@ from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording import randomness
 from estimator_bridge.runtime.estimator_calls import methods
-from tests.modern.jobs import ModelFn, engine, estimator, saved
+from tests.modern.jobs import ModelFn, engine, estimator, saved, with_plan
 from tests.modern.parallel.placed_models import CASES, Case
 
 
@@ -84,7 +84,7 @@ def compare(case: Case, folder: Path) -> dict[str, Any]:
 
 def estimate(case: Case, folder: Path) -> Any:
     """Returns what ``estimator-bridge plan`` prints as JSON."""
-    engine_of_plan = PlanningEngine(placement=case.plan, **case.options)
+    engine_of_plan = PlanningEngine(**with_plan({"placement": case.plan, **case.options}))
     try:
         methods(engine_of_plan)["train"](case.make(folder), case.input_fn, steps=1)
     except EndOfPlanning as end:

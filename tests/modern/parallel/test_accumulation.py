@@ -15,6 +15,7 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.engine import ModernEngine
+from estimator_bridge.modern.parallel.plan import ParallelPlan
 from tests.modern.jobs import (
     CLASSES,
     IDS,
@@ -404,11 +405,11 @@ def test_summaries_show_the_whole_loss_and_the_last_micro_batch(tmp_path: Path, 
 
 def test_it_does_not_go_with_other_ways_to_compute_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(NotSupportedError, match="one of --jit-compile and --micro"):
-        ModernEngine(micro=2, jit_compile=True)
+        ModernEngine(plan=ParallelPlan(micro=2), jit_compile=True)
     with pytest.raises(NotSupportedError, match="one of --mixed-precision and --micro"):
-        ModernEngine(micro=2, mixed_precision=True)
+        ModernEngine(plan=ParallelPlan(micro=2), mixed_precision=True)
     with pytest.raises(BridgeError, match="--micro-statistics works only with --micro"):
-        ModernEngine(micro_statistics=True)
+        ModernEngine(plan=ParallelPlan(micro_statistics=True))
     cluster = {name: ["127.0.0.1:1"] for name in ("chief", "ps", "worker")}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
     with pytest.raises(NotSupportedError, match="--micro does not work with ParameterServerStrategy"):

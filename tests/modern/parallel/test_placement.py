@@ -23,7 +23,7 @@ from estimator_bridge.modern.parallel.estimates import Crossing, estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer, placed_operations
 from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
-from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
+from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1, with_plan
 from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
 from tests.modern.step.test_transplant_surface import SUMMED
 from tests.running import python_output
@@ -233,4 +233,4 @@ def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
 def test_what_cannot_be_combined_with_a_mesh_is_refused(options: dict[str, Any]) -> None:
     """Before any device is made."""
     with pytest.raises(NotSupportedError, match="cannot be combined"):
-        ModernEngine(placement=PlacementPlan(2), **options)
+        ModernEngine(**with_plan({"placement": PlacementPlan(2), **options}))

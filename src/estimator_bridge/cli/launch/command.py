@@ -21,6 +21,7 @@ from estimator_bridge.errors import BridgeError
 if TYPE_CHECKING:  # each command of the program would wait for the launcher
     from estimator_bridge.launcher.audit.audit import AuditRequest
     from estimator_bridge.launcher.layout import Layout
+    from estimator_bridge.launcher.monitors.resizing import ElasticSize
     from estimator_bridge.launcher.processes.spawner import Spawner
 
 _logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ _EPILOG = """examples:
   estimator-bridge launch --worker 1 --ps 1 --log-dir /tmp/logs train.py
   estimator-bridge launch --worker 1 --ps 1 --format json train.py > result.json
   TF_CONFIG=... estimator-bridge launch train.py
+  estimator-bridge launch --path modern --elastic 1:4 --micro 4 train.py --model_dir=/tmp/model
   estimator-bridge launch --hosts a:2222,b:2222,c:2222 --worker 1 --ps 1 --task worker:0 --trusted-network train.py
 
 exit code: that of the chief, or of the first task that failed; 1 if the cluster was not ready or did not end in time;
@@ -60,6 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     context = TaskContext.of_this_process()
     check_engine(arguments, context)
     audit, plan = _audit(arguments, context), _plan_flags(arguments)
+    size = _elastic_size(arguments, context)
     if arguments.engine in options.PRINTED:
         sys.stdout.write(scheduler_input(arguments, _counts(arguments)))
         return 0
@@ -89,6 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
             audit=audit,
             shared_folder=arguments.rendezvous,
             spawner=spawner,
+            size=size,
         )
     if arguments.format == "json":
         sys.stdout.write(json.dumps(result.to_json(), indent=1) + "\n")
@@ -114,6 +118,22 @@ def _plan_flags(arguments: argparse.Namespace) -> list[str]:
             fix="Add --path modern, or leave out the plan.",
         )
     return flags
+
+
+def _elastic_size(arguments: argparse.Namespace, context: TaskContext | None) -> ElasticSize | None:
+    """Returns the numbers of workers of an elastic plan for tasks of this machine, and sets how many begin.
+
+    Raises:
+        BridgeError: The tasks do not suit the plan.
+    """
+    from estimator_bridge.launcher.monitors.resizing import elastic_size
+
+    plan = plan_of(arguments)
+    if not plan.elastic or context or arguments.hosts or arguments.engine != "local":
+        return None  # each machine has one task, and takes part in every size that the plan allows
+    size, number = elastic_size(_counts(arguments), arguments.worker is not None, plan.workers)
+    arguments.worker = number - 1
+    return size
 
 
 def _audit(arguments: argparse.Namespace, context: TaskContext | None) -> AuditRequest | None:

@@ -9,10 +9,9 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
-from estimator_bridge.launcher.outcome import NoRestart, Outcome
+from estimator_bridge.launcher.outcome import SIGNALLED, NoRestart, Outcome
 from estimator_bridge.launcher.processes.task import State, Task, kill_all
 
-_SIGNALLED = 128  # exit codes above it are of signals
 _AT_ONCE_SECONDS = 10.0  # run time of a task without steps of its own that counts as no progress
 _FOLLOW_SECONDS = 1.0  # between two looks for restarts on other machines
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
@@ -36,7 +35,7 @@ def find_obstacle(task: Task, group: Sequence[Task], restarts: int) -> NoRestart
         return NoRestart.DISABLED
     if task.restarts >= restarts:
         return NoRestart.LIMIT_REACHED
-    was_killed = (task.exit_code or 0) > _SIGNALLED
+    was_killed = (task.exit_code or 0) > SIGNALLED
     if not was_killed and task.name.trains and _came_no_further(task):
         return NoRestart.NO_STEP_SINCE_FAILURE
     if _has_progressed(task, group):

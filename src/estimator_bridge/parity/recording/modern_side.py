@@ -44,8 +44,7 @@ class ReplayingEngine(TracedEngine):
         audited: bool = True,
         parallel: ParallelPlan = NOT_PARALLEL,
     ) -> None:
-        own = {"audited": audited, **vars(parallel)}
-        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], **own)
+        engine = ModernEngine(replicas, lambda: [_Recorder(trace, self._call, limit, audited)], audited, plan=parallel)
         super().__init__(engine, trace, limit, moved)
         wrap(GraphSession, read_input=self._note_own_batches)
         self._recorded = recorded

@@ -1,0 +1,88 @@
+"""Training steps of several batches of the input_fn, computed one after the other, whose update is that of as many workers in step.
+
+The graph is that of one of those workers. So each batch's gradient is scaled as there, and the gradients of all batches are added up,
+in a process and then between processes. Which process computes which batch makes no difference but rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+
+from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.graph.stages import Plan
+from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, of_gradients
+from estimator_bridge.modern.parallel.sharded_state import ShardedState
+from estimator_bridge.modern.step.transplant import Parts
+
+
+class WholeBatches(MicroBatches):
+    """Batches of one step, each of which is a micro-batch.
+
+    Args:
+        batches: Flat tensors of each batch.
+    """
+
+    are_equal = True  # each counts the same, whatever its number of rows
+
+    def __init__(self, batches: Sequence[Sequence[Tensor]]) -> None:
+        self._batches = [list(batch) for batch in batches]
+        self.count = tf.constant(len(batches), tf.int64)
+
+    def part(self, index: Tensor) -> list[Tensor]:
+        """Returns the tensors of one batch."""
+        own: list[Tensor] = tf.switch_case(tf.cast(index, tf.int32), [lambda batch=batch: batch for batch in self._batches])
+        return own
+
+
+class ElasticTransplant(AccumulatingTransplant):
+    """A transplant that takes several batches for a step; all workers together always take the same number.
+
+    Args:
+        args: Arguments of ``AccumulatingTransplant``; its ``number`` is that of this worker's batches.
+        total: Number of batches of all workers, for which the graph was built.
+        kwargs: Arguments of ``AccumulatingTransplant``.
+    """
+
+    _sums = True
+    _needs_independent_rows = False
+
+    def __init__(self, *args: object, total: int, **kwargs: object) -> None:
+        self._total = total
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    @property
+    def parts(self) -> Parts | None:
+        """Batches of which a step sees each by itself."""
+        return Parts("the last batch", "each batch of a step has its own value", "Train without [elastic] and shares")
+
+    @property
+    def replicas(self) -> int:
+        """Number of batches whose gradients a step adds up."""
+        return self._total
+
+    def _reduced(self, made: Plan) -> Mapping[str, Reduction]:
+        """Returns the gradients as optimizers get them: what the script does to gradients it does to those of each batch."""
+        loss = self.model.spec.loss
+        return of_gradients(gradient for update in made.updates for gradient, _ in update.pairs) | {loss.name: Reduction.MEAN}
+
+    def _prepare_losses(self) -> None:
+        """Accepts every loss, since each batch has its own, as in each of several workers."""
+
+    def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
+        return WholeBatches(batches)
+
+    def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
+        context = tf.distribute.get_replica_context()
+        total = tf.cast(self._number, loss.dtype) * loss
+        if context.num_replicas_in_sync > 1:
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, total)
+        is_mean = getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
+        return total / self._total if is_mean else total
+
+
+class ShardedElastic(ShardedState, ElasticTransplant):
+    """``ShardedState`` of whole batches."""
