@@ -35,7 +35,7 @@ from estimator_bridge.modern.parallel.micro_batches.accumulation import Accumula
 from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.modern.parallel.sharded_state import ShardedAccumulation, ShardedState
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals

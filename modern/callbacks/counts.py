@@ -1,4 +1,4 @@
-"""Check that replicas agree on variables without a mean, e.g. integer counts, since one value is saved."""
+"""Checks of counts: replicas agree on integers, since one value is saved, and a step counts as one if that says which batches were used."""
 
 import tensorflow as tf
 
@@ -44,6 +44,30 @@ class EqualCounts(Callback):
                 received=f"differences at global step {progress.step}",
                 fix="Count in floating point, whose mean is saved, or give the variable "
                 "aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA.",
+            )
+        return False
+
+
+class CountedSteps(Callback):
+    """Refuses a train_op that counts other than one step at a time, since steps say which batches were used."""
+
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Notes the global step before the training."""
+        self._step = step
+
+    def after(self, progress: Progress) -> bool:
+        """Compares the steps with their count.
+
+        Raises:
+            NotSupportedError: They differ.
+        """
+        expected, self._step = self._step + len(progress.losses), progress.step
+        if progress.step != expected:
+            raise NotSupportedError(
+                "The train_op does not count each step as one, so the global step does not say which batches were used.",
+                expected=f"global step {expected}",
+                received=f"global step {progress.step}",
+                fix="Train without [elastic] and shares.",
             )
         return False
 

@@ -17,7 +17,8 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.balance import balanced
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.partitioning import fitting
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
 
 _KERNELS = ("ResourceApply", "ResourceSparseApply")  # each updates several variables at once, which must be on one device
 _BALANCE, _SCRIPT = "balance", "tf.device"
@@ -155,9 +156,10 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
 
 
 def _check_cut(rule: PlaceRule, units: Sequence[Unit]) -> None:
-    matched = (unit.first.op for unit in units if unit.first.trainable and re.fullmatch(rule.match, unit.first.op.name))
-    whole = [op for op in matched if not re.fullmatch(r".+/part_\d+", op.name)]
-    if rule.shards > 1 and whole:
+    matched = (unit.first for unit in units if unit.first.trainable and re.fullmatch(rule.match, unit.first.op.name))
+    uncut = (one for one in matched if not re.fullmatch(r".+/part_\d+", one.op.name))
+    whole = [one.op for one in uncut if fitting(rule, one.shape, one.dtype.base_dtype).shards > 1]
+    if whole:
         raise refused(
             whole[0],
             f"The plan cuts {whole[0].name!r} into {rule.shards} shards, but it is still whole.",

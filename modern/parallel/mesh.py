@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.config.runtime_settings import set_runtime
-from estimator_bridge.modern.parallel.plan import HOST
+from estimator_bridge.modern.parallel.plans.plan import HOST
 
 _CPU = "/device:CPU:0"
 

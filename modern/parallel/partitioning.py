@@ -7,6 +7,7 @@ shape of the whole variable.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -22,7 +23,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import components
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.micro_batches.reductions import trained
-from estimator_bridge.modern.parallel.plan import PlaceRule
+from estimator_bridge.modern.parallel.plans.plan import PlaceRule
 from estimator_bridge.runtime.patching import wrapped
 
 v1 = tf.compat.v1
@@ -55,9 +56,12 @@ def partitioned(rules: Sequence[PlaceRule]) -> Iterator[None]:
         rule = next((rule for rule in rules if re.fullmatch(rule.match, name)), None)
         is_whole = kwargs.get("trainable") is not False and kwargs.get("partitioner") is None
         if rule is not None and rule.shards > 1 and is_whole:
-            kwargs |= {"partitioner": _partitioner(name, rule), "initializer": _sliced(kwargs.get("initializer"))}
-            if kwargs.get("shape") is None and not callable(kwargs["initializer"]):
-                kwargs["shape"] = tf.convert_to_tensor(kwargs["initializer"]).shape
+            given, shape = kwargs.get("initializer"), kwargs.get("shape")
+            if shape is None and given is not None and not callable(given):
+                shape = tf.convert_to_tensor(given).shape
+            rule = fitting(rule, tf.TensorShape(shape), tf.as_dtype(kwargs.get("dtype") or tf.float32))
+        if rule is not None and rule.shards > 1 and is_whole:
+            kwargs |= {"partitioner": _partitioner(name, rule), "initializer": _sliced(given), "shape": shape}
             _CUT.setdefault(tf.compat.v1.get_default_graph(), set()).add(name)
         return getter(name, *args, **kwargs)
 
@@ -151,6 +155,16 @@ def _name_slots() -> None:
 
 def _slice_info(variable: Any) -> Any:
     return variable._get_save_slice_info() if hasattr(variable, "_get_save_slice_info") else None
+
+
+def fitting(rule: PlaceRule, shape: tf.TensorShape, dtype: tf.DType) -> PlaceRule:
+    """Returns a rule with as many shards as a variable has room for, if the rule leaves that open."""
+    if not rule.min_bytes:
+        return rule
+    if rule.axis >= (shape.rank or 0):
+        return dataclasses.replace(rule, shards=1)
+    numbers = v1.min_max_variable_partitioner(rule.shards, rule.axis, rule.min_bytes)(shape=shape, dtype=dtype)
+    return dataclasses.replace(rule, shards=numbers[rule.axis])
 
 
 def _partitioner(name: str, rule: PlaceRule) -> Callable[..., Any]:

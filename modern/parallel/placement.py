@@ -21,7 +21,7 @@ from estimator_bridge.modern.parallel.assignment import Assignment, assign, scri
 from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.partitioning import check_shards
-from estimator_bridge.modern.parallel.plan import PlacementPlan
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan
 
 logging = tf.compat.v1.logging
 

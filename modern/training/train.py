@@ -17,7 +17,7 @@ from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.modern.callbacks.at_steps import StopAtStep
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.checkpoint import default_saver
-from estimator_bridge.modern.callbacks.counts import EqualCounts
+from estimator_bridge.modern.callbacks.counts import CountedSteps, EqualCounts
 from estimator_bridge.modern.callbacks.from_hooks import callbacks_for
 from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, StepReport
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, SummarySaver
@@ -31,7 +31,7 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
-from estimator_bridge.modern.parallel.elastic.position import CountedSteps, InputPosition, check_whole, common_position
+from estimator_bridge.modern.parallel.elastic.position import InputPosition, check_whole, common_position
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.step_loop import (
     MAX_STEPS_PER_CALL,

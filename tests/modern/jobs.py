@@ -18,7 +18,7 @@ from estimator_bridge.runtime.estimator_calls import Engine, EstimatorEngine, me
 legacy.install()
 
 from estimator_bridge.modern.engine import ModernEngine  # noqa: E402 -- needs Keras 2, which install() has settled on
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan  # noqa: E402
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan  # noqa: E402
 
 v1 = tf.compat.v1
 PATHS = ("legacy", "modern")

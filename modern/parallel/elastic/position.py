@@ -16,12 +16,10 @@ import tensorflow as tf
 from tensorflow.python.lib.io import file_io
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.distribution.input_sharding import takes_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
-from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.runtime.dataset_sharding import definition, is_without_order
 
 FILE = "input_position.json"
@@ -183,27 +181,3 @@ def _unordered(pipeline: InputPipeline) -> Iterator[str]:
         is_off = op.type == "OptionsDataset" and is_without_order(op.node_def)
         if attributes["deterministic"].s == b"false" or attributes["sloppy"].b or is_sloppy or is_off:
             yield op.name
-
-
-class CountedSteps(Callback):
-    """Refuses a train_op that counts other than one step at a time, since steps say which batches were used."""
-
-    def begin(self, transplant: Transplant, step: int) -> None:
-        """Notes the global step before the training."""
-        self._step = step
-
-    def after(self, progress: Progress) -> bool:
-        """Compares the steps with their count.
-
-        Raises:
-            NotSupportedError: They differ.
-        """
-        expected, self._step = self._step + len(progress.losses), progress.step
-        if progress.step != expected:
-            raise NotSupportedError(
-                "The train_op does not count each step as one, so the global step does not say which batches were used.",
-                expected=f"global step {expected}",
-                received=f"global step {progress.step}",
-                fix="Train without [elastic] and shares.",
-            )
-        return False

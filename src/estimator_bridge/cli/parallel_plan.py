@@ -11,7 +11,7 @@ from estimator_bridge.cli.script_arguments import FILE, number
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from estimator_bridge.modern.parallel.plan import ParallelPlan
+    from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,8 @@ def plan_of(arguments: argparse.Namespace) -> ParallelPlan:
     Raises:
         BridgeError: The plan cannot be read, or other options contradict it.
     """
-    from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, checked, of_mesh, read_plan
+    from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL
+    from estimator_bridge.modern.parallel.plans.reading import checked, of_mesh, read_plan
 
     if arguments.plan is None:
         mesh = of_mesh(arguments.mesh) if arguments.mesh is not None else NOT_PARALLEL

@@ -14,7 +14,7 @@ from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
     from estimator_bridge.modern.parallel.estimates import PlanEstimate
-    from estimator_bridge.modern.parallel.plan import ParallelPlan
+    from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
     from estimator_bridge.script.run import Script
 
 _EPILOG = """examples:
@@ -67,7 +67,7 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     from estimator_bridge.script.run import run_modern
 
     def make_engine() -> Any:
-        from estimator_bridge.modern.parallel.plan import NOT_PARALLEL
+        from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL
         from estimator_bridge.modern.planning import PlanningEngine
 
         return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **{name: getattr(plan, name) for name in _OF_ONE_WORKER}))

@@ -22,7 +22,7 @@ from typing import Any
 
 from estimator_bridge import __version__
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.parity.causes.cause import CauseName
 from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor

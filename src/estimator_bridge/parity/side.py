@@ -23,7 +23,7 @@ from typing import Any
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan, of_dict
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan, of_dict
 from estimator_bridge.parity.clusters.plan import ClusterPlan, task_of_this_process
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
 from tests.modern.jobs import WORDS, X, Y, embedded, estimator, linear, regression_input, spec, v1
 
 fc = tf.feature_column

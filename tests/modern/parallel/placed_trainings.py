@@ -21,7 +21,7 @@ from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer
-from estimator_bridge.modern.parallel.plan import ONE_DEVICE, PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.plans.plan import ONE_DEVICE, PlacementPlan, PlaceRule
 from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording import randomness

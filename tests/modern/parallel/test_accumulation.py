@@ -15,7 +15,7 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.engine import ModernEngine
-from estimator_bridge.modern.parallel.plan import ParallelPlan
+from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 from tests.modern.jobs import (
     CLASSES,
     IDS,

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.parallel.elastic.position import FILE, InputPosition, common_position
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan, of_dict, read_plan
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan, of_dict
+from estimator_bridge.modern.parallel.plans.reading import read_plan
 from tests.modern.jobs import engine, estimator, linear, regression_input, saved, spec, v1
 from tests.running import ROOT, estimator_bridge_command
 
@@ -230,6 +231,7 @@ def test_a_broken_position_is_an_error_and_stays_as_it_is(tmp_path_factory: pyte
         ("[elastic]\nworkers = [4, 1]", "workers has a value"),
         ("[elastic]\nworkers = [1]", "workers has a value"),
         ("[elastic]\nworkers = [3, 4]\n[batch]\nmicro = 10", "no number of workers from 3 to 4"),
+        ("[elastic]\nworkers = [1, 4]", "1 number of workers from 1 to 4 divides the batches of a step"),
         ("[elastic]\nworkers = [1, 2]\n[batch]\nmicro = 2\nshares = [1, 1]", "shares cannot be combined"),
         ("[elastic]\nworkers = [1, 2]\n[mesh]\ndata = 2", "data in .mesh. cannot be combined"),
         ("[elastic]\nworkers = [1, 2]\n[mesh]\nmodel = 2", "model=2 cannot be combined"),

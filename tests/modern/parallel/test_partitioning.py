@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 import tf_keras
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.modern.graph.stages import plan
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
-from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
 from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1
 from tests.modern.parallel.test_placement import CPUS
 
@@ -114,3 +114,42 @@ def test_an_axis_that_cannot_be_cut_is_refused(tmp_path: Path, rule: PlaceRule) 
     """The message has the shape."""
     with pytest.raises(NotSupportedError, match=r"shape \(3, 4\)"):
         placed(trained_by(lambda gradient: gradient), tmp_path, PlacementPlan(2, (rule,)))
+
+
+@pytest.mark.parametrize(
+    ("shards", "axis", "min_bytes", "expected"),
+    [
+        (2, 0, 1, 2),
+        (9, 0, 1, 3),  # as many as the axis is long
+        (4, 1, 16, 3),  # 48 bytes
+        (4, 1, 20, 3),  # rounded up, as TensorFlow 1 does
+        (4, 1, 24, 2),
+        (4, 1, 48, 0),  # one shard would be the whole variable
+        (4, 2, 1, 0),
+    ],
+)
+def test_shards_of_a_smallest_size_are_those_for_which_there_is_room(
+    tmp_path: Path, shards: int, axis: int, min_bytes: int, expected: int
+) -> None:
+    """A variable without room stays whole, as with TensorFlow 1's partitioner; another has the shards."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        v1.get_variable("other", [4], initializer=v1.zeros_initializer())
+        return trained_by(lambda gradient: gradient)(features, labels, mode)
+
+    rules = PlaceRule("weight", 0, shards, axis, min_bytes), PlaceRule("other", shards=2)
+    if not expected:
+        with pytest.raises(BridgeError, match="matches no variable"):
+            placed(model_fn, tmp_path, PlacementPlan(2, rules))
+        return
+    names = [unit.first.op.name for unit in placed(model_fn, tmp_path, PlacementPlan(2, rules)).units]
+    assert len([name for name in names if name.startswith("weight/part_")]) == expected
+
+
+def test_a_large_variable_of_keras_is_refused_whatever_the_smallest_size(tmp_path: Path) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = v1.losses.mean_squared_error(labels, tf_keras.layers.Dense(1, name="output")(features["x"]))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    with pytest.raises(NotSupportedError, match="still whole"):
+        placed(model_fn, tmp_path, PlacementPlan(2, (PlaceRule(".*", shards=2, min_bytes=1),)))

@@ -21,7 +21,7 @@ from estimator_bridge.modern.parallel.estimates import estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.micro_batches.pipeline import pieces
 from estimator_bridge.modern.parallel.placement import Placer
-from estimator_bridge.modern.parallel.plan import PlacementPlan
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan
 from estimator_bridge.modern.parallel.timeline import Span, chrome_trace, drawing, spans_of
 from tests.modern.jobs import ModelFn, engine, spec, v1
 from tests.modern.parallel.placed_models import WIDTH, dense, mlp, summed

@@ -22,7 +22,7 @@ from estimator_bridge.modern.parallel.assignment import assign
 from estimator_bridge.modern.parallel.estimates import Crossing, estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer, placed_operations
-from estimator_bridge.modern.parallel.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
 from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1, with_plan
 from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
 from tests.modern.step.test_transplant_surface import SUMMED

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.parallel.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule, of_dict, of_mesh, read_plan
+from estimator_bridge.modern.parallel.plans.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule, of_dict
+from estimator_bridge.modern.parallel.plans.reading import of_mesh, read_plan
 
 WHOLE = """
 [mesh]
@@ -140,10 +141,8 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "[batch]\nshares = [3, 1]",
         "[pipeline]\nstages = 2",
         "[mesh]\nmodel = 2\n[optimizer]\nstate = 'sharded'",
-        "[elastic]\nworkers = [1, 4]",
         "[[place]]\nmatch = 'a'\nlayout = ['model']",
     ],
 )

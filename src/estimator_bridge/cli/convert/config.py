@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from estimator_bridge.cli.consoles import make_console
@@ -25,12 +26,13 @@ _EPILOG = """SOURCE is one of:
   a TF_CONFIG as JSON                  cluster.json, or env for the environment variable
   a RunConfig as JSON                  {"save_checkpoints_steps": 50, "session_config": {...}, "TF_CONFIG": {...}, ...}
   a script, with --from-script         it is RUN up to its Estimator's first call
-  with --back: a ModernConfig as JSON or TOML, as this command prints it, or a TF_CONFIG
+  with --back: a ModernConfig as JSON or TOML, as this command prints it, a TF_CONFIG, or a plan.toml
 
 examples:
   estimator-bridge convert config session.pbtxt
   estimator-bridge convert config --format python env > setup_distribution.py
   estimator-bridge convert config --format toml --allow device_fn run_config.json
+  estimator-bridge convert config --format plan run_config.json > plan.toml
   estimator-bridge convert config --back --format python modern.toml
   estimator-bridge convert config --from-script train.py --model_dir=model
 
@@ -65,7 +67,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="SOURCE is a script: RUN it up to the first call of its Estimator, and convert its RunConfig",
     )
     parser.add_argument(
-        "--format", choices=("text", "json", "toml", "python"), default="text", help="format of the result (default: text)"
+        "--format",
+        choices=("text", "json", "toml", "python", "plan"),
+        default="text",
+        help="format of the result; plan: a plan.toml with what TF_CONFIG and the partitioner say (default: text)",
     )
     parser.add_argument(
         "--allow",
@@ -74,7 +79,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="accept that this field is dropped; may be given several times",
     )
-    kinds = ("config-proto", "tf-config", "run-config", "modern")
+    kinds = ("config-proto", "tf-config", "run-config", "modern", "plan")
     parser.add_argument("--kind", choices=kinds, help="kind of SOURCE (default: detected)")
     parser.add_argument(
         "--tf-config",
@@ -122,6 +127,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BridgeError(
             "--back cannot be combined with facts, e.g. --gpus: only the other direction uses them.", fix="Drop the facts."
         )
+    if arguments.back and arguments.format == "plan":
+        raise BridgeError("--format plan prints a plan, which is no legacy configuration.", fix="Drop --back or --format plan.")
+    if arguments.kind == "plan" or (arguments.kind is None and arguments.back and _is_plan(arguments.source)):
+        return _plan_to_legacy(arguments)
     source = _read(arguments)
     return _to_legacy(source, arguments) if arguments.back else _to_modern(source, facts, arguments)
 
@@ -174,11 +183,36 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
         raise BridgeError(what, expected="a legacy configuration", fix="Add --back.")
     try:
         refuse_contradictions(source.legacy)
+        if arguments.format == "plan":
+            from estimator_bridge.modern.parallel.plans.legacy_config import plan_tables
+
+            tables, report = plan_tables(source.legacy)
+            return _print(str, lambda: tables, report, arguments)
         config, report = to_modern(source.legacy, facts)
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
         raise BridgeError(f"{places}: {error}") from None
     return _print(partial(to_python, config), partial(to_dict, config), report, arguments)
+
+
+def _is_plan(source: str) -> bool:
+    """Returns True for a TOML file with a table that only plans have."""
+    from estimator_bridge.modern.parallel.plans.reading import names_tables
+
+    return source.endswith(".toml") and names_tables(Path(source))
+
+
+def _plan_to_legacy(arguments: argparse.Namespace) -> int:
+    from estimator_bridge.compat.config.output.legacy import legacy_data, legacy_python
+    from estimator_bridge.modern.parallel.plans.legacy_config import legacy_of
+    from estimator_bridge.modern.parallel.plans.reading import read_plan
+
+    if not arguments.back:
+        raise BridgeError(
+            f"{arguments.source} is a plan already.", expected="a legacy configuration", fix="Add --back to convert the plan."
+        )
+    legacy, report = legacy_of(read_plan(Path(arguments.source)))
+    return _print(partial(legacy_python, legacy), partial(legacy_data, legacy), report, arguments)
 
 
 def _to_legacy(source: Source, arguments: argparse.Namespace) -> int:
@@ -209,7 +243,7 @@ def _print(python: Callable[[], str], data: Callable[[], Any], report: Report, a
     """
     from estimator_bridge.compat.config.report import report_data, report_table
 
-    if arguments.format == "toml":
+    if arguments.format in {"toml", "plan"}:
         import tomli_w
 
         text = tomli_w.dumps(data())

@@ -7,7 +7,7 @@ from typing import Any
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.callbacks.graph_session import GraphSession
 from estimator_bridge.modern.engine import ModernEngine
-from estimator_bridge.modern.parallel.plan import NOT_PARALLEL, ParallelPlan
+from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.replaying import install_start, with_recorded_batches

@@ -1,150 +1,18 @@
-"""The plan of a parallel training: ``plan.toml``, or ``--mesh model=2`` and the like for short. Reading one needs no TensorFlow."""
+"""Plans as they are written: ``plan.toml``, or ``--mesh model=2`` and the like for short."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import importlib
+import math
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-
-HOST = "host"
-"""Device of a rule that stands for the CPU, whatever the mesh is made of."""
-
-
-@dataclasses.dataclass(frozen=True)
-class PlaceRule:
-    """Device of the variables whose whole names match a pattern.
-
-    Attributes:
-        match: Regular expression.
-        device: Number of a device of the mesh, from 0, or ``HOST``. Shards begin there, and go to one device after the other.
-        shards: Number of parts into which each of these variables is cut.
-        axis: Axis that is cut.
-    """
-
-    match: str
-    device: int | str = 0
-    shards: int = 1
-    axis: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class PlacementPlan:
-    """Devices inside one process, and what lives on them.
-
-    Attributes:
-        devices: Number of devices that hold the model.
-        rules: Rules in the order of the plan; the first that matches a variable decides.
-        script_devices: True to keep operations on the devices that the script names by ``tf.device``.
-        axis: "model" to divide the variables over the devices, "pipeline" to cut the model into a stage for each device.
-        at: Operation or scope at which each stage of a pipeline but the first begins; empty to balance the computation.
-    """
-
-    devices: int = 1
-    rules: tuple[PlaceRule, ...] = ()
-    script_devices: bool = False
-    axis: str = "model"
-    at: tuple[str, ...] = ()
-
-    @property
-    def is_pipeline(self) -> bool:
-        """True if each device holds a stage of a pipeline."""
-        return self.devices > 1 and self.axis == "pipeline"
-
-    def __str__(self) -> str:
-        """Returns the mesh as the command line takes it."""
-        return f"{self.axis}={self.devices}"
-
-
-ONE_DEVICE = PlacementPlan()
-"""The placement of a model on one device."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ParallelPlan:
-    """A whole plan.
-
-    Attributes:
-        placement: Devices of the model.
-        micro: Number of micro-batches in which a step computes its batch.
-        micro_statistics: True to let batch norm and the like see one micro-batch at a time.
-        data: Number of workers, each with the whole mesh; None for as many as there are.
-        sharded_state: True to cut the optimizers' state between the workers.
-        gradients: Type in which gradients travel between workers that have cut their state.
-        elastic: Smallest and largest number of workers, of which each takes ``micro`` divided by their number of whole batches for a
-            step; None for one number of workers.
-        shares: Number of whole batches that each worker takes for a step; empty for equal workers.
-    """
-
-    placement: PlacementPlan = ONE_DEVICE
-    micro: int = 1
-    micro_statistics: bool = False
-    data: int | None = None
-    sharded_state: bool = False
-    gradients: str = "float32"
-    elastic: tuple[int, int] | None = None
-    shares: tuple[int, ...] = ()
-
-    @property
-    def workers(self) -> Sequence[int]:
-        """Numbers of workers that an elastic plan allows, ascending.
-
-        Example:
-            >>> ParallelPlan(micro=12, elastic=(2, 5)).workers
-            [2, 3, 4]
-        """
-        least, most = self.elastic or (1, 0)
-        return [number for number in range(least, most + 1) if self.micro % number == 0]
-
-    def step_batches(self, workers: int) -> tuple[int, ...]:
-        """Returns the number of whole batches that each worker takes for a step; empty if each takes one.
-
-        Args:
-            workers: Number of workers.
-
-        Raises:
-            BridgeError: The plan is for another number of workers.
-        """
-        allowed = [len(self.shares)] if self.shares else self.workers
-        if not allowed:
-            return ()
-        if workers not in allowed:
-            listed = ", ".join(map(str, allowed))
-            raise BridgeError(
-                f"The plan is for another number of workers: {workers} {'trains' if workers == 1 else 'train'}.",
-                expected=f"{listed} workers, chief included, since a step takes {sum(self.shares) or self.micro} batches",
-                received=workers,
-                fix=f"Start {listed.replace(', ', ' or ')}: estimator-bridge launch --path modern --worker N, and a chief.",
-            )
-        return self.shares or (self.micro // workers,) * workers
-
-    def describe(self, who: str) -> list[str]:
-        """Returns a sentence for each part of the plan.
-
-        Args:
-            who: Subject of the sentences.
-        """
-        number = self.placement.devices
-        way = (
-            f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
-        )
-        holds = [f"{who} {way}."] if number > 1 else []
-        is_whole = self.elastic or self.shares
-        computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 and not is_whole else []
-        computes += [f"{who} takes {sum(self.shares) or self.micro} batches for a step."] if is_whole else []
-        keeps = [f"{who} keeps a part of the optimizers' state in each worker."] if self.sharded_state else []
-        sends = [f"{who} adds up gradients in {self.gradients}, which is approximate."] if self.gradients != "float32" else []
-        return [*holds, *computes, *keeps, *sends]
-
-
-NOT_PARALLEL = ParallelPlan()
-"""The plan of a training on one device, on whole batches."""
+from estimator_bridge.modern.parallel.plans.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule
 
 
 class _Key(NamedTuple):
@@ -211,6 +79,7 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
         "device": _Key(_is_device, f'the number of a device, from 0, or "{HOST}"'),
         "shards": _Key(_is_count, _COUNT),
         "axis": _Key(lambda value: type(value) is int and value >= 0, "a whole number of 0 or more"),
+        "min_bytes": _Key(_is_count, _COUNT),
         "layout": _Key(_is_list, "a list of axes", (), "Leave out layout, and give a device."),
     },
     "script": {"devices": _Key(lambda value: isinstance(value, bool), "true or false")},
@@ -225,19 +94,6 @@ _FORM: Mapping[str, Mapping[str, _Key]] = {
     "elastic": {"workers": _Key(_is_range, "a list with the smallest and the largest number of workers")},
 }
 """Tables of a plan and their keys. Keys that do not work yet have their place, so that plans stay readable."""
-
-
-def of_dict(fields: Mapping[str, Any]) -> ParallelPlan:
-    """Returns the plan of which ``dataclasses.asdict`` made ``fields``, perhaps by way of JSON.
-
-    Example:
-        >>> of_dict(dataclasses.asdict(ParallelPlan(micro=4))).micro
-        4
-    """
-    placement = dict(fields["placement"])
-    rules, at = tuple(PlaceRule(**rule) for rule in placement.pop("rules")), tuple(placement.pop("at"))
-    lists = {"elastic": tuple(fields["elastic"]) if fields["elastic"] else None, "shares": tuple(fields["shares"])}
-    return ParallelPlan(**{**fields, **lists, "placement": PlacementPlan(rules=rules, at=at, **placement)})
 
 
 def of_mesh(text: str) -> ParallelPlan:
@@ -276,9 +132,8 @@ def read_plan(path: Path) -> ParallelPlan:
     Raises:
         BridgeError: The file cannot be read, is no plan, or asks for what does not work yet.
     """
-    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = _toml().loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BridgeError(
             "The plan cannot be read.", received=f"{path}: {error.strerror}", fix="Name an existing file."
@@ -288,6 +143,19 @@ def read_plan(path: Path) -> ParallelPlan:
             f"{path}: this is not TOML.", expected="a plan as TOML", received=error, fix="Correct that line."
         ) from None
     return _of_tables(tables, str(path))
+
+
+def names_tables(path: Path) -> bool:
+    """Returns True for TOML with a table that plans have, as far as that can be read."""
+    try:
+        tables = _toml().loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return not tables.keys().isdisjoint(_FORM)
+
+
+def _toml() -> Any:
+    return importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
 def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
@@ -362,11 +230,11 @@ def checked(plan: ParallelPlan, source: str) -> ParallelPlan:
             expected=f"micro = {sum(plan.shares)}, or no micro",
             received=f"micro = {plan.micro}, shares = {list(plan.shares)}",
         )
-    if plan.elastic and not plan.workers:
-        least, most = plan.elastic
+    least, most = plan.elastic or (1, 1)
+    if plan.elastic and len(plan.workers) < min(2, most - least + 1):
         raise BridgeError(
-            f"{source}: no number of workers from {least} to {most} divides the batches of a step.",
-            expected=f"micro as a multiple of {least}, e.g. {max(1, round(plan.micro / least)) * least}",
+            f"{source}: {len(plan.workers) or 'no'} number of workers from {least} to {most} divides the batches of a step.",
+            expected=f"micro as a multiple of several of them, e.g. {math.lcm(least, most)}",
             received=f"micro = {plan.micro}",
         )
     if plan.sharded_state and plan.elastic and plan.workers[0] == 1:
@@ -423,13 +291,13 @@ def _rule(table: Mapping[str, Any], source: str) -> PlaceRule:
     complete = {
         "match": "match" in table,
         "device": is_cut or "device" in table,
-        "shards": is_cut or "axis" not in table,
+        "shards": is_cut or not {"axis", "min_bytes"} & table.keys(),
     }
     missing = [key for key, is_there in complete.items() if not is_there]
     if missing:
         raise BridgeError(
             f"{source}: a [[place]] has no {missing[0]}.",
-            expected="match, and device or shards of 2 or more; axis only with shards",
+            expected="match, and device or shards of 2 or more; axis and min_bytes only with shards",
             received=", ".join(f"{key} = {value!r}" for key, value in table.items()),
         )
     if is_cut and table.get("device") == HOST:
