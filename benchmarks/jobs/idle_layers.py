@@ -41,6 +41,9 @@ def model_fn(features, labels, mode, params):
         dense = tf.layers.dense(net, 4, name="layer_%d" % layer)
         net = idle(stage, rest == 0, params["unit"], locks[stage])(dense)
     loss = tf.losses.mean_squared_error(labels, tf.reduce_sum(net, 1))
+    if params["ballast"]:
+        ballast = tf.get_variable("ballast", [params["ballast"]], initializer=tf.zeros_initializer())
+        loss += 1e-9 * tf.reduce_sum(ballast)
     train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -57,12 +60,14 @@ def main():
     parser.add_argument("--stages", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--unit", type=float, default=1e-3, help="seconds")
+    parser.add_argument("--ballast", type=int, default=0, help="elements of a variable whose gradient workers add up")
+    parser.add_argument("--model_dir", default=None)
     parser.add_argument("--events", default=None)
     flags = parser.parse_args()
     tf.logging.set_verbosity(tf.logging.INFO)
     session_config = tf.ConfigProto(inter_op_parallelism_threads=8)  # a layer that waits occupies a thread
-    config = tf.estimator.RunConfig(tf_random_seed=1, log_step_count_steps=1, session_config=session_config)
-    params = {"stages": flags.stages, "unit": flags.unit}
+    config = tf.estimator.RunConfig(flags.model_dir, tf_random_seed=1, log_step_count_steps=1, session_config=session_config)
+    params = {"stages": flags.stages, "unit": flags.unit, "ballast": flags.ballast}
     tf.estimator.Estimator(model_fn, params=params, config=config).train(input_fn, steps=flags.steps)
     if flags.events:
         with open(flags.events, "w") as file:

@@ -1,6 +1,7 @@
 """A TensorFlow 1 training of wide layers by Adam; each task writes its peak memory into a file, in MiB."""
 
 import argparse
+import functools
 import json
 import os
 
@@ -18,7 +19,7 @@ class Memory(tf.train.SessionRunHook):
         """Writes the file."""
         with open("/proc/self/status") as status:
             found = next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
-        task = json.loads(os.environ["TF_CONFIG"])["task"]
+        task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {"type": "alone", "index": 0})
         with open(os.path.join(self.folder, "memory-{type}-{index}".format(**task)), "w") as file:
             file.write(str(found))
 
@@ -34,10 +35,10 @@ def model_fn(features, labels, mode, params):
     )
 
 
-def input_fn(width):
-    """Returns endless batches of 16 rows."""
+def input_fn(width, rows):
+    """Returns endless batches."""
     random = np.random.RandomState(0)
-    x, y = random.normal(size=[16, width]).astype(np.float32), random.normal(size=[16, 1]).astype(np.float32)
+    x, y = random.normal(size=[rows, width]).astype(np.float32), random.normal(size=[rows, 1]).astype(np.float32)
     return tf.data.Dataset.from_tensors(({"x": x}, y)).repeat()
 
 
@@ -46,14 +47,16 @@ def main():
     parser.add_argument("--model_dir", required=True)
     parser.add_argument("--width", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--rows", type=int, default=16, help="rows of a batch")
     flags = parser.parse_args()
     tf.logging.set_verbosity(tf.logging.INFO)
     config = tf.estimator.RunConfig(
         flags.model_dir, tf_random_seed=1, save_summary_steps=None, log_step_count_steps=10, save_checkpoints_steps=10**9
     )
     estimator = tf.estimator.Estimator(model_fn, config=config, params={"width": flags.width})
-    train = tf.estimator.TrainSpec(lambda: input_fn(flags.width), max_steps=flags.steps, hooks=[Memory(flags.model_dir)])
-    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(lambda: input_fn(flags.width), steps=1))
+    batches = functools.partial(input_fn, flags.width, flags.rows)
+    train = tf.estimator.TrainSpec(batches, max_steps=flags.steps, hooks=[Memory(flags.model_dir)])
+    tf.estimator.train_and_evaluate(estimator, train, tf.estimator.EvalSpec(batches, steps=1))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph
+from estimator_bridge.modern.graph.optimizers.capture import components
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.assignment import Assignment, size_of
 from estimator_bridge.modern.parallel.cutting import Cut
@@ -90,6 +91,8 @@ class PlanEstimate:
         variables: Variables.
         crossings: Tensors between devices; with micro-batches, those of each.
         activations: Forward tensors that gradients read, as crossings from a device to itself; with micro-batches, those of each.
+        gradients: Gradients, which workers send each other in each step.
+        mesh: Devices of the mesh alone.
         stages: Stages of a pipeline, if it is one.
     """
 
@@ -98,6 +101,8 @@ class PlanEstimate:
     variables: Sequence[PlacedVariable]
     crossings: Sequence[Crossing]
     activations: Sequence[Crossing]
+    gradients: Crossing
+    mesh: Sequence[str]
     stages: Sequence[StageEstimate] = ()
 
     @property
@@ -123,6 +128,7 @@ class PlanEstimate:
             "variables": rows,
             "crossings": list(map(dataclasses.asdict, self.crossings)),
             "activations": list(map(dataclasses.asdict, self.activations)),
+            "gradients": dataclasses.asdict(self.gradients),
             "stages": list(map(dataclasses.asdict, self.stages)),
             "bubble": self.bubble,
         }
@@ -146,7 +152,8 @@ def estimate(
     others = [variable for variable in model.variables() if variable.op.name not in assignment.devices]
     rows += [PlacedVariable(one.op.name, default, _ELSEWHERE, str(_shape(one)), size_of(one), 0) for one in others]
     names = tuple(dict.fromkeys([*mesh.names, *(row.device for row in rows)]))
-    losses = losses_of(model, trained(model, step.operations - {update.op for update in step.updates}))
+    derivations = trained(model, step.operations - {update.op for update in step.updates})
+    losses = losses_of(model, derivations)
     forward = upstream([loss.op for loss in losses], is_source)
     crossing, activations = list[tuple[Tensor, str, str]](), list[tuple[Tensor, str, str]]()
     for tensor, reader in _reads(step):
@@ -156,7 +163,11 @@ def estimate(
         is_read_back = tensor.op in forward and reader not in forward and reader.type not in OF_SHAPE_ALONE
         if is_read_back and variable_of(tensor) is None:
             activations.append((tensor, pair[0], pair[0]))
-    return PlanEstimate(names, micro, rows, _added_up(crossing), _added_up(activations), _stages(cut, mesh, micro))
+    derived = components(gradient for one in derivations for gradient in one.gradients)
+    sent = _added_up([(part, "workers", "workers") for part in derived])
+    gradients = sent[0] if sent else Crossing("workers", "workers", 0, 0, 0, 0)
+    crossings, kept = _added_up(crossing), _added_up(activations)
+    return PlanEstimate(names, micro, rows, crossings, kept, gradients, mesh.names, _stages(cut, mesh, micro))
 
 
 def _stages(cut: Cut | None, mesh: Mesh, micro: int) -> list[StageEstimate]:

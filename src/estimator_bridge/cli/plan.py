@@ -6,14 +6,16 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
-from estimator_bridge.cli.script_arguments import add_format, add_options, add_script, script_of
+from estimator_bridge.cli.script_arguments import add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
     from estimator_bridge.modern.parallel.estimates import PlanEstimate
+    from estimator_bridge.modern.parallel.extrapolation import Extrapolation
     from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
     from estimator_bridge.script.run import Script
 
@@ -22,6 +24,7 @@ _EPILOG = """examples:
   estimator-bridge plan --plan plan.toml train.py
   estimator-bridge plan --mesh pipeline=2 --micro 8 train.py
   estimator-bridge plan --mesh model=4 --format json train.py
+  estimator-bridge plan --step-seconds 0.4 --rows 256 --bandwidth 12 --workers 2,4,8 train.py
 
 The script runs until it trains. Its training graph is built and placed, but nothing is computed or written by us.
 
@@ -29,6 +32,7 @@ exit code: 0 the plan can be carried out, 2 it cannot; the message names the scr
 """
 
 
+_COUNT = number(int, "a whole number of 1 or more", 1)
 _OF_ONE_WORKER = ("placement", "micro", "micro_statistics")
 """Parts of a plan that concern what one worker computes."""
 
@@ -44,23 +48,81 @@ def add_parser(verbs: Any) -> None:
     add_plan(parser)
     add_format(parser, "text: tables; json: one object (default: %(default)s)")
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
+    _add_extrapolation(parser)
     add_options(parser, "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     add_script(parser)
     parser.set_defaults(execute=execute)
+
+
+def _add_extrapolation(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "extrapolation",
+        "step times on more devices, from a step that you have measured on one; all three options, and perhaps --workers",
+    )
+    amount = number(float, "a number above 0", 1e-9)
+    group.add_argument("--step-seconds", type=amount, metavar="S", help="seconds of a step on one device, as run logs them")
+    group.add_argument("--rows", type=_COUNT, metavar="N", help="rows of a batch")
+    group.add_argument(
+        "--bandwidth", type=amount, metavar="GB", help="gigabytes per second between devices, and between workers"
+    )
+    group.add_argument(
+        "--workers",
+        type=lambda text: [_COUNT(one) for one in text.split(",")],
+        default=[1, 2, 4, 8],
+        metavar="N,...",
+        help="numbers of workers, each with the mesh and batches of its own (default: 1,2,4,8)",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the script until it trains, and prints the estimate."""
     script, plan = script_of(arguments), plan_of(arguments)
     script.check()
+    measured = _measured(arguments)
     found = _estimated(script, plan)
+    more = _extrapolated(found, plan, measured, arguments.workers)
     if arguments.format == "json":
-        sys.stdout.write(json.dumps(found.as_dict(), indent=1) + "\n")
+        sys.stdout.write(json.dumps(found.as_dict() | {"extrapolated": [_as_dict(one) for one in more]}, indent=1) + "\n")
     else:
         _print(found, arguments.all)
         if plan.sharded_state:
             _print_workers(found, plan.data)
+        if more:
+            _print_extrapolated(more)
     return 0
+
+
+def _measured(arguments: argparse.Namespace) -> tuple[float, float, int] | None:
+    """Returns seconds, bytes per second and rows; None if no extrapolation was asked for.
+
+    Raises:
+        BridgeError: Some of them are missing.
+    """
+    given = {"--step-seconds": arguments.step_seconds, "--bandwidth": arguments.bandwidth, "--rows": arguments.rows}
+    missing = [flag for flag, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return None
+    if missing:
+        raise BridgeError(
+            "An extrapolation starts from a step that was measured.",
+            expected=", ".join(given),
+            received="no " + " and no ".join(missing),
+            fix="Train on one device first: run --path modern logs global_step/sec, whose inverse is --step-seconds.",
+        )
+    return arguments.step_seconds, arguments.bandwidth * 1e9, arguments.rows
+
+
+def _extrapolated(
+    found: PlanEstimate, plan: ParallelPlan, measured: tuple[float, float, int] | None, workers: Sequence[int]
+) -> list[Extrapolation]:
+    from estimator_bridge.modern.parallel.extrapolation import Measured, extrapolate
+
+    return extrapolate(found, Measured(*measured), workers, plan.sharded_state) if measured else []
+
+
+def _as_dict(one: Extrapolation) -> dict[str, Any]:
+    """Returns an extrapolation for JSON."""
+    return dataclasses.asdict(one) | {"seconds": one.seconds}
 
 
 def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
@@ -131,14 +193,31 @@ def _print_workers(found: PlanEstimate, workers: int | None) -> None:
     sys.stdout.write(f"Each of {share} of the {size(slots)} of slots.\n")
 
 
+def _print_extrapolated(more: Sequence[Extrapolation]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from estimator_bridge.compat.checkpoint.inspection.terminal import size
+
+    title = "Extrapolated, not measured: seconds of a step"
+    table = Table(title=title, box=None)
+    for heading in ("workers", "devices", "compute", "between devices", "between workers", "step", "rows/s", "fullest device"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for one in more:
+        seconds = (one.compute_seconds, one.device_seconds, one.worker_seconds, one.seconds)
+        row = [str(one.workers), str(one.devices), *(f"{value:.3g}" for value in seconds)]
+        table.add_row(*row, f"x {one.times_as_fast:.2f}", size(round(one.bytes)))
+    Console(emoji=False).print(table)
+
+
 def _print_stages(console: Any, found: PlanEstimate) -> None:
     from rich.table import Table
 
     stages = Table(title="Stages of the pipeline", box=None)
     for heading in ("stage", "device", "begins at", "computation", "micro-batches held"):
         stages.add_column(heading, overflow="fold")
-    for number, one in enumerate(found.stages):
-        stages.add_row(str(number), _short(one.device), one.begins, f"{one.share:.0%}", str(one.micro_batches))
+    for position, one in enumerate(found.stages):
+        stages.add_row(str(position), _short(one.device), one.begins, f"{one.share:.0%}", str(one.micro_batches))
     console.print(stages)
     fastest = len(found.stages) * (1 - found.bubble)
     console.print(

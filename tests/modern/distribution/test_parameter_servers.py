@@ -68,6 +68,7 @@ class Cluster:
             )
 
     def kill(self, task: str, number: int = signal.SIGKILL) -> None:
+        assert self._running[task].poll() is None, self.log(task)[-3000:]
         os.kill(int(self.notes(task, "pid")[-1]), number)
         if number == signal.SIGKILL:
             self.wait(task)

@@ -106,13 +106,14 @@ def in_branches(features: Features, labels: Any, mode: str) -> Any:
         made = [v1.Variable(0.0, name="own", trainable=False), v1.get_variable("stored", initializer=0.0, trainable=False)]
         with tf.name_scope("deep"):
             made.append(v1.Variable(0.0, name="own", trainable=False))
-        turns = tf.cond(global_step > 2, lambda: v1.Variable(0.0, name="inner", trainable=False).assign_add(1.0), lambda: 0.0)
+        turns = tf.cond(global_step > 1, lambda: v1.Variable(0.0, name="inner", trainable=False).assign_add(1.0), lambda: 0.0)
         applied = optimizer.apply_gradients(zip(gradients, weights, strict=True))
         with tf.control_dependencies([applied, *(v1.assign_add(one, 1.0) for one in made)]):
             return tf.identity(turns)
 
     turned = tf.cond(tf.equal(global_step % 2, 0), apply, lambda: 0.0)
-    train_op = tf.group(turned, v1.assign_add(global_step, 1))
+    with tf.control_dependencies([turned]):  # the inner branch reads the step, too
+        train_op = v1.assign_add(global_step, 1)
     return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
