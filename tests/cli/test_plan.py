@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.packaging.conftest import ROOT
 from tests.running import estimator_bridge_command
 
 SENTENCES = ROOT / "examples" / "parallel" / "train.py"
+TOWERS = ROOT / "examples" / "parallel" / "two_tower.py"
 DIGITS = ROOT / "examples" / "digits" / "train.py"
 MATCHES_NOTHING = """
 [mesh]
@@ -53,15 +55,28 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--mesh and --plan say the same twice.",
         ),
         (["plan", "nowhere.py"], "There is no such script."),
+        (["plan", "--out", "plan.txt", "train.py"], "The picture of the plan cannot be written."),
+        (["plan", "--out", "nowhere/plan.svg", "train.py"], "The picture of the plan cannot be written."),
+        (["plan", "--rows", "8", "train.py"], "An extrapolation starts from a step that was measured."),
+        (["run", "--elastic", "1:2", "--micro", "2", "train.py"], "--micro works only on the modern path."),
+        (["run", "--path", "modern", "--elastic", "1:2", "train.py"], "1 number of workers from 1 to 2"),
+        (
+            ["run", "--path", "modern", "--elastic", "1:2", "--plan", "plan.toml", "train.py"],
+            "--elastic and --plan say the same",
+        ),
+        (
+            ["launch", "--path", "modern", "--elastic", "1:4", "--micro", "4", "--worker", "2", "train.py"],
+            "An elastic plan is for",
+        ),
+        (["launch", "--path", "modern", "--elastic", "1:4", "--micro", "4", "--ps", "1", "train.py"], "An elastic plan is for"),
+        (["compare", "--elastic", "1:2", "--micro", "2", "train.py"], "whose steps take several batches cannot be compared"),
     ],
 )
 def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list[str], message: str) -> None:
     """One message, and exit code 2."""
     code, out, err = run_main(*arguments)
     assert (code, out) == (2, "")
-    assert err.startswith(
-        f"estimator-bridge: {message}" if not message.startswith(("a p", "data")) else "estimator-bridge: --mesh"
-    )
+    assert err.startswith(f"estimator-bridge: {message}" if message[0].isupper() or message[0] == "-" else "estimator-bridge: ")
     assert message in err
     assert "Traceback" not in err
 
@@ -84,9 +99,14 @@ def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
 def test_a_plan_for_workers_is_shown_by_one_process(tmp_path: Path) -> None:
     """What each of them keeps is said, since the devices of the others are not here."""
     (tmp_path / "plan.toml").write_text('[mesh]\ndata = 2\n[optimizer]\nstate = "sharded"\n')
-    ended = estimator_bridge_command("plan", "--plan", "plan.toml", SENTENCES, "--model_dir=model", cwd=tmp_path)
+    options = ["--plan", "plan.toml", "--out", "plan.svg"]
+    ended = estimator_bridge_command("plan", *options, SENTENCES, "--model_dir=model", cwd=tmp_path)
     assert ended.code == 0, ended.err[-3000:]
     assert re.search(r"Each of 2 workers keeps about \S+ \w+ of the", ended.out)
+    picture = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    words = " ".join("".join(picture.itertext()).split())
+    assert "Bytes of each device" in words
+    assert "embeddings/words" in words
 
 
 def test_a_pattern_that_matches_nothing_ends_a_run_before_it_trains(tmp_path: Path) -> None:
@@ -101,11 +121,20 @@ def test_a_pattern_that_matches_nothing_ends_a_run_before_it_trains(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", [SENTENCES, DIGITS], ids=["sentences", "digits"])
-def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, example: Path) -> None:
+@pytest.mark.parametrize(
+    ("example", "plan"),
+    [
+        (SENTENCES, ["--mesh", "model=2"]),
+        (DIGITS, ["--mesh", "model=2"]),
+        (TOWERS, ["--plan", TOWERS.with_suffix(".toml")]),
+    ],
+    ids=["sentences", "digits", "two towers"],
+)
+def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, example: Path, plan: list[object]) -> None:
     """Bit by bit, and in processes of their own."""
     checkpoints = []
-    for name, options in (("one", []), ("placed", ["--mesh", "model=2"])):
+    empty: list[object] = []
+    for name, options in (("one", empty), ("placed", plan)):
         flags = [f"--model_dir={tmp_path / name}", "--train_steps=20"]
         ended = estimator_bridge_command("run", "--path", "modern", *options, example, *flags, cwd=tmp_path)
         assert ended.code == 0, ended.err[-3000:]

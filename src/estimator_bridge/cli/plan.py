@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
-from estimator_bridge.cli.script_arguments import add_format, add_options, add_script, number, script_of
+from estimator_bridge.cli.script_arguments import FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from estimator_bridge.modern.parallel.estimates import PlanEstimate
     from estimator_bridge.modern.parallel.extrapolation import Extrapolation
     from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
@@ -24,15 +28,18 @@ _EPILOG = """examples:
   estimator-bridge plan --plan plan.toml train.py
   estimator-bridge plan --mesh pipeline=2 --micro 8 train.py
   estimator-bridge plan --mesh model=4 --format json train.py
+  estimator-bridge plan --plan plan.toml --out plan.svg train.py
   estimator-bridge plan --step-seconds 0.4 --rows 256 --bandwidth 12 --workers 2,4,8 train.py
 
-The script runs until it trains. Its training graph is built and placed, but nothing is computed or written by us.
+The script runs until it trains. Its training graph is built and placed, but nothing is computed, and only --out is written.
 
 exit code: 0 the plan can be carried out, 2 it cannot; the message names the script's line.
 """
 
 
 _COUNT = number(int, "a whole number of 1 or more", 1)
+_PICTURES = (".html", ".svg")
+_PICTURE_COLUMNS = 130
 _OF_ONE_WORKER = ("placement", "micro", "micro_statistics")
 """Parts of a plan that concern what one worker computes."""
 
@@ -47,6 +54,10 @@ def add_parser(verbs: Any) -> None:
     )
     add_plan(parser)
     add_format(parser, "text: tables; json: one object (default: %(default)s)")
+    picture = parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the tables as a picture, too: FILE.svg or FILE.html"
+    )
+    picture.complete = FILE
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
     _add_extrapolation(parser)
     add_options(parser, "--py2", "--tf-version", "--fetch-contrib", "--verbose")
@@ -79,17 +90,48 @@ def execute(arguments: argparse.Namespace) -> int:
     script, plan = script_of(arguments), plan_of(arguments)
     script.check()
     measured = _measured(arguments)
+    _check_picture(arguments.out)
     found = _estimated(script, plan)
     more = _extrapolated(found, plan, measured, arguments.workers)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(found.as_dict() | {"extrapolated": [_as_dict(one) for one in more]}, indent=1) + "\n")
-    else:
-        _print(found, arguments.all)
-        if plan.sharded_state:
-            _print_workers(found, plan.data)
-        if more:
-            _print_extrapolated(more)
+    console = _console(arguments.format, arguments.out)
+    _print(console, found, arguments.all)
+    if plan.sharded_state:
+        _print_workers(console, found, plan.data)
+    if more:
+        _print_extrapolated(console, more)
+    if arguments.out is not None:
+        _write_picture(console, arguments.out, f"estimator-bridge plan {plan.placement} {script}")
     return 0
+
+
+def _check_picture(out: Path | None) -> None:
+    if out is not None and (out.suffix not in _PICTURES or not out.parent.is_dir()):
+        raise BridgeError(
+            "The picture of the plan cannot be written.",
+            expected=f"a file that ends with {' or '.join(_PICTURES)}, in an existing folder",
+            received=out,
+            fix="Choose another --out.",
+        )
+
+
+def _console(form: str, out: Path | None) -> Console:
+    """Makes the console for the tables; with JSON on the standard output it prints nothing."""
+    from rich.console import Console
+
+    file, width = io.StringIO() if form == "json" else None, _PICTURE_COLUMNS if out is not None else None
+    return Console(emoji=False, record=out is not None, file=file, width=width)
+
+
+def _write_picture(console: Console, out: Path, title: str) -> None:
+    text = console.export_svg(title=title) if out.suffix == ".svg" else console.export_html()
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BridgeError(
+            "The picture of the plan cannot be written.", received=f"{out}: {error.strerror}", fix="Choose another --out."
+        ) from None
 
 
 def _measured(arguments: argparse.Namespace) -> tuple[float, float, int] | None:
@@ -147,17 +189,17 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     )
 
 
-def _print(found: PlanEstimate, everything: bool) -> None:
-    from rich.console import Console
+def _print(console: Console, found: PlanEstimate, everything: bool) -> None:
+    from rich.bar import Bar
     from rich.table import Table
 
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
 
-    console = Console(emoji=False)
     total = sum(map(sum, found.held().values())) or 1
-    devices = Table("device", "variables", "slots", "share", title="Bytes of each device", box=None)
+    devices = Table("device", "variables", "slots", "share", "", title="Bytes of each device", box=None)
     for name, (variables, slots) in found.held().items():
-        devices.add_row(_short(name), size(variables), size(slots), f"{(variables + slots) / total:.1%}")
+        bar = Bar(total, 0, variables + slots, width=20, color="cyan")
+        devices.add_row(_short(name), size(variables), size(slots), f"{(variables + slots) / total:.1%}", bar)
     console.print(devices)
     shown = sorted(found.variables, key=lambda one: -one.variable_bytes - one.slot_bytes)
     rows = Table(title="Variables, largest first", box=None)
@@ -185,16 +227,15 @@ def _print(found: PlanEstimate, everything: bool) -> None:
         _print_stages(console, found)
 
 
-def _print_workers(found: PlanEstimate, workers: int | None) -> None:
+def _print_workers(console: Console, found: PlanEstimate, workers: int | None) -> None:
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
 
     slots = sum(slots for _, slots in found.held().values())
     share = f"{workers} workers keeps about {size(slots // workers)}" if workers else "N workers keeps about an N-th"
-    sys.stdout.write(f"Each of {share} of the {size(slots)} of slots.\n")
+    console.print(f"Each of {share} of the {size(slots)} of slots.", highlight=False, soft_wrap=True)
 
 
-def _print_extrapolated(more: Sequence[Extrapolation]) -> None:
-    from rich.console import Console
+def _print_extrapolated(console: Console, more: Sequence[Extrapolation]) -> None:
     from rich.table import Table
 
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
@@ -207,10 +248,10 @@ def _print_extrapolated(more: Sequence[Extrapolation]) -> None:
         seconds = (one.compute_seconds, one.device_seconds, one.worker_seconds, one.seconds)
         row = [str(one.workers), str(one.devices), *(f"{value:.3g}" for value in seconds)]
         table.add_row(*row, f"x {one.times_as_fast:.2f}", size(round(one.bytes)))
-    Console(emoji=False).print(table)
+    console.print(table)
 
 
-def _print_stages(console: Any, found: PlanEstimate) -> None:
+def _print_stages(console: Console, found: PlanEstimate) -> None:
     from rich.table import Table
 
     stages = Table(title="Stages of the pipeline", box=None)
