@@ -34,6 +34,7 @@ class NAME(tf_keras.Model):
         self.config = config or {}
         self.model_dir = model_dir or self.config.get("model_dir")
         self.mean_loss = tf_keras.metrics.Mean(name="loss")
+        CONDITIONS
         self.eval_metrics = METRICS
         SIGNATURES
         PREPARED
@@ -116,9 +117,10 @@ class _Writer:
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
+        before = self._params([], *(parsed(one.condition) for one in parts.metrics if one.condition))
         words = {
             "NAME": class_name(parts.node.name.value),
-            "METRICS": "{" + ", ".join(f'"{one.name}": {one.made}' for one in parts.metrics) + "}",
+            "METRICS": "{" + ", ".join(one.entry for one in parts.metrics) + "}",
             "OPTIMIZER": parts.optimizer,
             "OUTPUTS": "{" + ", ".join(f'"{name}": {name}' for name in parts.outputs) + "}",
             "LOSS_VALUE": code(parts.loss_value),
@@ -127,7 +129,11 @@ class _Writer:
         }
         blocks: dict[str, Sequence[Statement]] = {
             "DOCSTRING": [self._docstring()],
-            "PREPARED": [*self._params(prepared, *made, parsed(parts.optimizer)), *self._changed(prepared)],
+            "CONDITIONS": before,
+            "PREPARED": [
+                *([] if before else self._params(prepared, *made, parsed(parts.optimizer))),
+                *self._changed(prepared),
+            ],
             "LAYERS": made,
             "SIGNATURES": [_line(f"self.signature_names = {list(parts.signatures)}")] if parts.signatures is not None else [],
             "PARAMS": [*self._params(network), *self._mode(network)],
@@ -190,7 +196,9 @@ class _Writer:
         return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in names)
 
     def _updates(self) -> list[Statement]:
-        return [_line(f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics]
+        updates = ((one, f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics)
+        texts = (f"if {one.condition}:\n    {update}\n" if one.condition else update for one, update in updates)
+        return [_statement(text) for text in texts]
 
     def _params(self, statements: Iterable[Statement], *values: cst.CSTNode) -> list[Statement]:
         name = self._parts.params
@@ -400,8 +408,14 @@ class _Blocks(cst.CSTTransformer):
 
 
 def _line(text: str) -> cst.SimpleStatementLine:
-    statement = cst.parse_statement(text)
+    statement = _statement(text)
     assert isinstance(statement, cst.SimpleStatementLine)
+    return statement
+
+
+def _statement(text: str) -> Statement:
+    statement = cst.parse_statement(text, cst.PartialParserConfig(default_indent="    "))
+    assert isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement)
     return statement
 
 

@@ -278,7 +278,7 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
             spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
         elif isinstance(statement, cst.With) and _returns(statement):
             spec = _walk(script, tests, _statements(statement.body), mode, found)
-        elif _returns(statement) and not isinstance(statement, cst.FunctionDef):
+        elif _returns(statement):
             message = "it returns from inside other statements than tests of the mode; return at the end"
             raise UnconvertibleError(statement, "the model function", message)
         else:
@@ -290,7 +290,9 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
 
 
 def _returns(statement: Statement) -> bool:
-    return any(True for _ in nodes(statement, cst.Return))
+    """Returns True if a statement holds a return of the function around it, not of one inside it."""
+    inner = {one for function in nodes(statement, cst.FunctionDef) for one in nodes(function, cst.Return)}
+    return any(one not in inner for one in nodes(statement, cst.Return))
 
 
 def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequence[Statement]) -> cst.Call | None:

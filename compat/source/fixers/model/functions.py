@@ -29,7 +29,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
-from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, find_updates, unwrapped
+from estimator_bridge.compat.source.fixers.model.updates import NORMS, OPTIMIZE_LOSS, find_updates, unwrapped
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
@@ -73,11 +73,7 @@ _WITH_AVERAGES = (
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
-_NORMS = (
-    "tensorflow.layers.batch_normalization",
-    "tensorflow.layers.BatchNormalization",
-    "tensorflow.contrib.layers.batch_norm",
-)
+_NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
 """Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
@@ -264,7 +260,7 @@ class _Analysis:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
-            if name in _NORMS and not self._updates_run(code(statement)):
+            if name in NORMS and not self._updates_run(code(statement)):
                 raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
         if self._shim:
             self._check_reached(statement)
@@ -281,7 +277,7 @@ class _Analysis:
         for name in named:
             if name in _REFUSED:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            if name in _NORMS and not self._updates_run(code(statement) + texts):
+            if name in NORMS and not self._updates_run(code(statement) + texts):
                 raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
@@ -373,9 +369,10 @@ class _Analysis:
         if one is None or value is None:
             return network, [], []
         found, names = [], set()
-        for key, entry in self._entries(value, one):
-            found.append(metrics.metric(self._script, key, metrics.made(entry, unwrapped(one.statements))))
-            names |= _read(cst.parse_expression(f"f({found[-1].update})"))
+        for key, entry, condition in self._entries(value, one):
+            made = metrics.metric(self._script, key, metrics.made(entry, unwrapped(one.statements)))
+            found.append(dataclasses.replace(made, condition=condition))
+            names |= _read(cst.parse_expression(f"f({made.update})"))
         more, measured = self._split(one, names)
         added = [statement for statement in more if statement not in network]
         if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
@@ -384,19 +381,33 @@ class _Analysis:
             )
         return [*network, *added], measured, found
 
-    def _entries(self, value: cst.BaseExpression, one: Branch) -> list[tuple[str, cst.BaseExpression]]:
-        """Returns the keys of ``eval_metric_ops`` and what they are given: in a dict, and by assignments behind it."""
+    def _entries(self, value: cst.BaseExpression, one: Branch) -> list[tuple[str, cst.BaseExpression, str]]:
+        """Returns the keys of ``eval_metric_ops``, what they are given, in a dict and by assignments behind it, and on which conditions."""
         value, later = _behind(value, unwrapped(one.statements))
         if isinstance(value, cst.Call) and code(value.func) == "dict" and all(each.keyword for each in value.args):
             named = [(each.keyword.value, each.value) for each in value.args if each.keyword is not None]
             value = cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), each) for name, each in named])
         if not isinstance(value, cst.Dict):
-            raise UnconvertibleError(one.spec, "eval_metric_ops", "it is not written as one dict; write it so")
-        inside = [(each.key if isinstance(each, cst.DictElement) else each.value, each.value) for each in value.elements]
-        found = [(key, each) for key, each in [*inside, *map(_item, later)] if isinstance(key, cst.SimpleString)]
-        if len(found) < len(inside) + len(later):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", _NOT_ONE_DICT)
+        inside = [(each.key if isinstance(each, cst.DictElement) else each.value, each.value, "") for each in value.elements]
+        items = [*inside, *(item for statement in later for item in self._items(statement))]
+        found = [(key, each, condition) for key, each, condition in items if isinstance(key, cst.SimpleString)]
+        if len(found) < len(items):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
-        return [(str(key.evaluated_value), each) for key, each in found]
+        return [(str(key.evaluated_value), each, condition) for key, each, condition in found]
+
+    def _items(self, statement: Statement) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+        """Yields the assignments to items of a dict, also those below a test of hyperparameters, with the test."""
+        if not isinstance(statement, cst.If):
+            yield (*_item(statement), "")
+            return
+        own = self._tests.bound | {self._features, self._labels}
+        if statement.orelse is not None or own & _read(statement.test) or not isinstance(statement.body, cst.IndentedBlock):
+            raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+        for inner in statement.body.body:
+            if not isinstance(inner, cst.SimpleStatementLine):
+                raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+            yield (*_item(inner), code(statement.test))
 
     def _predictions(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], cst.BaseExpression | None]:
         one, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
@@ -508,15 +519,24 @@ class _Analysis:
             if isinstance(statement, cst.FunctionDef):
                 continue  # nothing calls it
             self._check(statement)
-            for small in statement.body if isinstance(statement, cst.SimpleStatementLine) else [None]:
-                effect = small.value if isinstance(small, cst.Expr) else None
-                harmless = isinstance(small, cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom)
-                prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
-                if not harmless and not prints and not self._script.called(effect).startswith(_WITHOUT_EFFECT):
-                    raise UnconvertibleError(
-                        statement, "the model function", "nothing reads what this does; move it out of the function"
-                    )
+            if not self._is_harmless(statement):
+                raise UnconvertibleError(
+                    statement, "the model function", "nothing reads what this does; move it out of the function"
+                )
         return rest
+
+    def _is_harmless(self, statement: cst.CSTNode) -> bool:
+        """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
+        if isinstance(statement, cst.If):
+            branches = [statement.body, *([statement.orelse] if statement.orelse is not None else [])]
+            return all(self._is_harmless(one) for one in branches)
+        if isinstance(statement, cst.Else | cst.IndentedBlock | cst.SimpleStatementLine):
+            inside = statement.body.body if isinstance(statement, cst.Else) else statement.body
+            return all(self._is_harmless(one) for one in inside)
+        effect = statement.value if isinstance(statement, cst.Expr) else None
+        prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
+        kinds = cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
 
 
 def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
@@ -546,7 +566,7 @@ def _item(statement: Statement) -> tuple[cst.BaseExpression, cst.BaseExpression]
     """Returns the key and the value of an assignment to an item of a dict."""
     target, value = assigned_target(statement), assigned_value(statement)
     if value is None or not isinstance(target, cst.Subscript) or not isinstance(target.value, cst.Name):
-        raise UnconvertibleError(statement, "eval_metric_ops", "it is not written as one dict; write it so")
+        raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
     key = target.slice[0].slice
     return key.value if isinstance(key, cst.Index) else target, value
 

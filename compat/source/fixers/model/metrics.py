@@ -78,11 +78,19 @@ class Metric:
         name: Name in the results of an evaluation.
         made: Expression that makes the Keras metric.
         update: Arguments of its ``update_state``.
+        condition: Condition on hyperparameters under which the model has the metric; empty for always.
     """
 
     name: str
     made: str
     update: str
+    condition: str = ""
+
+    @property
+    def entry(self) -> str:
+        """Text of the entry in a dict of metrics by their names."""
+        own = f'"{self.name}": {self.made}'
+        return f"**({{{own}}} if {self.condition} else {{}})" if self.condition else own
 
 
 def made(entry: cst.BaseExpression, statements: Sequence[Statement]) -> cst.BaseExpression:

@@ -29,6 +29,13 @@ STEPS = tuple(
 )
 OPTIMIZE_LOSS = "tensorflow.contrib.layers.optimize_loss"
 """It also runs the operations of UPDATE_OPS."""
+NORMS = (
+    "tensorflow.layers.batch_normalization",
+    "tensorflow.layers.BatchNormalization",
+    "tensorflow.contrib.layers.batch_norm",
+)
+"""Functions and layers that leave the updates of their moving averages in UPDATE_OPS."""
+_UPDATE_OPS = "tensorflow.GraphKeys.UPDATE_OPS"
 _OPTIMIZE_LOSS = ("loss", "global_step", "learning_rate", "optimizer", "gradient_noise_scale", "gradient_multipliers", "clip_gradients",
                   "learning_rate_decay_fn", "update_ops", "variables", "name", "summaries")  # fmt: skip
 _CLIPS = {
@@ -94,7 +101,8 @@ class _Finder:
 
     def found(self) -> Updates:
         asked = self._spec.get("train_op")
-        value = self._without_count(assigned(asked.value, self._flat) if isinstance(asked, cst.Name) else asked)
+        value = (assigned(asked.value, self._flat) or self._of_both_branches(asked)) if isinstance(asked, cst.Name) else asked
+        value = self._without_count(value)
         if isinstance(value, cst.Call) and self._script.called(value) == OPTIMIZE_LOSS:
             return self._of_optimize_loss(value)
         method = value.func.attr.value if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) else ""
@@ -119,6 +127,28 @@ class _Finder:
         if made is None and chosen is not None:
             return self._chosen(chosen, maker)
         raise UnconvertibleError(value, "the optimizer", "it is not made by one call of tf.train; write it so")
+
+    def _of_both_branches(self, name: cst.Name) -> _Expression | None:
+        """Returns what both branches of a test give a name, if they differ at most in running UPDATE_OPS where there is batch norm."""
+        found = [one for one in self._flat if name.value in reads_and_writes(one)[1]]
+        choice = found[0] if len(found) == 1 else None
+        if not isinstance(choice, cst.If) or not isinstance(choice.orelse, cst.Else):
+            return None
+        branches = choice.body, choice.orelse.body
+        values = [assigned(name.value, unwrapped(_statements(one))) for one in branches]
+        runs = [any(self._script.name(node) == _UPDATE_OPS for node in nodes(one, cst.Attribute)) for one in branches]
+        given = [code(value) for value in values if value is not None]
+        if len(given) < len(branches) or len(set(given)) > 1 or runs == [False, True]:
+            return None
+        return values[0] if runs[0] == runs[1] or self._has_norms_below(choice.test) else None
+
+    def _has_norms_below(self, test: _Expression) -> bool:
+        """Returns True if the script has batch norm, and only where a test holds."""
+        module = self._script.module
+        below = [one for one in nodes(module, cst.If) if isinstance(one, cst.If) and code(one.test) == code(test)]
+        inside = {call for one in below for call in nodes(one.body, cst.Call)}
+        norms = [call for call in nodes(module, cst.Call) if self._script.called(call) in NORMS]
+        return bool(norms) and inside.issuperset(norms)
 
     def _made(self, made: cst.Call) -> Updates:
         prepared, scheduled = self._prepared(made, *self._clips.values())
@@ -372,6 +402,10 @@ def _replaced(node: _Node, texts: Mapping[cst.CSTNode, str]) -> _Node:
 def _negative(value: _Expression) -> str:
     """Returns the source of a value that another one is the negative of; empty if it has no sign."""
     return code(value.expression) if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus) else ""
+
+
+def _statements(body: cst.BaseSuite) -> list[Statement]:
+    return [one for one in body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
 
 
 def unwrapped(statements: Sequence[Statement]) -> list[Statement]:

@@ -28,6 +28,7 @@ SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
     "by_mode",
+    "chosen",
     "canned",
     "canned_numbers",
     "clipped",
