@@ -28,7 +28,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
     makes_iterator,
 )
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import class_name, lost_comments, write_class
+from estimator_bridge.compat.source.fixers.model.classes import lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
@@ -145,21 +145,28 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
         inside.update(parts.inlined)
         shimmed |= parts.shimmed or set()
         line = script.line(functions[name])
-        changes.append(Change(line, name, Outcome.CONVERTED, f"the class {class_name(name)}"))
+        changes.append(Change(line, name, Outcome.CONVERTED, f"the class {written.name.value}"))
         changes += parts.notes
     return found, inside, shimmed
 
 
 def _functions(script: Script) -> dict[str, cst.FunctionDef]:
-    """Returns the functions of a script by name; those inside of others if the name is the only one, and no methods."""
+    """Returns the functions of a script by name; those inside of others with their names if several have one name, and no methods."""
     methods = {part for one in nodes(script.module, cst.ClassDef) for part in nodes(one, cst.FunctionDef)}
     every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
     counts = Counter(one.name.value for one in every)
-    return {
-        one.name.value: one
-        for one in every
-        if one not in methods and (counts[one.name.value] == 1 or one in script.module.body)
-    }
+    found: dict[str, cst.FunctionDef] = {}
+    for one in every:
+        around = [other.name.value for other in every if other is not one and one in nodes(other, cst.FunctionDef)]
+        is_plain = counts[one.name.value] == 1 or one in script.module.body
+        if one not in methods:
+            found[one.name.value if is_plain else _name_inside([*around, one.name.value])] = one
+    return found
+
+
+def _name_inside(names: Sequence[str]) -> str:
+    """Returns the name of a function inside of others whose own name is not the only one."""
+    return ".".join(names)
 
 
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
@@ -180,11 +187,11 @@ def _model_functions(script: Script) -> Iterator[str]:
     for node in nodes(script.module, cst.Call):
         if script.called(node) in ESTIMATORS and isinstance(node, cst.Call):
             found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
-    for one in _functions(script).values():
+    for name, one in _functions(script).items():
         if makes(script, one, SPEC):
             names = [parameter.name.value for parameter in one.params.params]
             if names and names[0].startswith("feature") and "mode" in names:
-                found[one.name.value] = None
+                found[name] = None
     yield from found
 
 
@@ -238,12 +245,17 @@ class _Calls(Marking):
         }
         self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
 
+    def _class_of(self, name: str) -> cst.ClassDef | None:
+        """Returns the class of a function that is defined where the traversal is."""
+        return self._classes.get(name) or self._classes.get(_name_inside([*self._functions, name]))
+
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        has_class = self._class_of(node.name.value) is not None
         self._functions.append(node.name.value)
         last = self._script.line(node) + code(node).strip().count("\n")
         if any(self._script.line(node) <= line <= last for line in self._human):
             self._explained.add(node.name.value)
-        return node.name.value not in self._classes and node.name.value not in self._unused
+        return not has_class and node.name.value not in self._unused
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         self._functions.append(node.name.value)
@@ -263,8 +275,9 @@ class _Calls(Marking):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         self._functions.pop()
-        if original_node.name.value in self._classes:
-            return self._classes[original_node.name.value]
+        written = self._class_of(original_node.name.value)
+        if written is not None:
+            return written
         if original_node.name.value in self._unused:
             message = "its body is in the class that used it"
             self._changes.append(Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, message))
@@ -329,7 +342,7 @@ class _Calls(Marking):
         return new
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
-        written = self._classes.get(simple_name(original_node.value))
+        written = self._class_of(simple_name(original_node.value))
         return updated_node.with_changes(value=written.name) if written is not None else updated_node
 
     def leave_Lambda(self, original_node: cst.Lambda, updated_node: cst.Lambda) -> cst.Lambda:

@@ -224,7 +224,9 @@ class EstimatorCalls:
         returned = {
             one.name.value: code(one.body.body[-1]).strip().removeprefix("return ") for one in functions if one.body.body
         }
-        self._factories = {name for name, value in returned.items() if value in classes and value in returned}
+        self._factories = {
+            name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
+        }
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -433,7 +435,8 @@ class EstimatorCalls:
         """Returns the class of the model function that a call gives to an Estimator."""
         function = (arguments(old, (*_PARAMETERS, "")) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
-        if isinstance(function, cst.Call) and simple_name(function.func) in self._factories:
+        made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
+        if made and all(isinstance(one, cst.Call) and simple_name(one.func) in self._factories for one in made):
             return code(given["model_fn"])
         if name not in self._classes or function is None:
             message = "its model function is not converted; convert that first, then make its class here"

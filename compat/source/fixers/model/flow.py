@@ -185,15 +185,19 @@ class ModeTests:
         script: Script around the model function.
         mode_name: Name of the argument ``mode``.
         body: Statements of the function, whose assignments such as ``training = mode == TRAIN`` are known.
+        labels: Name of the argument for the labels, which are None in a prediction; empty if there is none.
 
     Attributes:
+        asks_labels: True if a condition asks whether there are labels, which is taken to be so in training and evaluation.
         bound: Names that the function gives a value.
         flags: Conditions on the mode that have a name.
     """
 
-    def __init__(self, script: Script, mode_name: str, body: Sequence[Statement]) -> None:
+    def __init__(self, script: Script, mode_name: str, body: Sequence[Statement], labels: str = "") -> None:
         self._script = script
         self._mode_name = mode_name
+        self._labels = labels
+        self.asks_labels = False
         self._constants = [one for one in (*script.module.body, *body) if isinstance(one, cst.SimpleStatementLine)]
         self.bound = {name for statement in body for name in reads_and_writes(statement)[1]}
         self.flags: dict[str, cst.BaseExpression] = {}
@@ -230,6 +234,11 @@ class ModeTests:
     def _compared(self, node: cst.Comparison, mode: Mode) -> bool | None:
         (target,) = node.comparisons
         sides = node.left, target.comparator
+        is_not = isinstance(target.operator, cst.IsNot | cst.NotEqual)
+        asks_labels = self._labels and simple_name(node.left) == self._labels and code(target.comparator) == "None"
+        if asks_labels and self._labels not in self.bound:
+            self.asks_labels = True
+            return (mode is Mode.PREDICT) is not is_not
         if simple_name(sides[0]) != self._mode_name:
             sides = sides[1], sides[0]
         if simple_name(sides[0]) != self._mode_name:

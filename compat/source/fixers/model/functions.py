@@ -183,7 +183,7 @@ class _Analysis:
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
-        self._tests = ModeTests(script, "mode", self._body)
+        self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._untold = self._calls_of_keras()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
@@ -431,6 +431,9 @@ class _Analysis:
         for statement in self._left_out(used):
             what, message = code(statement).strip().splitlines()[-1], "left out: no loss, metric or prediction needs it"
             yield Change(self._script.line(statement), what, Outcome.APPROXIMATE, message)
+        if self._tests.asks_labels:
+            message = "is taken to be there in training and evaluation, and not in prediction, without asking"
+            yield Change(self._script.line(self._function), self._labels, Outcome.APPROXIMATE, message)
         host = self._specs[Mode.TRAIN].get("host_call")
         if host is not None:
             message = "left out: it writes summaries; fit writes losses and metrics"

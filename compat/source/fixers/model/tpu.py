@@ -29,13 +29,39 @@ def without_tpu(script: Script) -> str:
         simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"
     }
     text: str = script.module.visit(_WithoutTpu(script, asked - {""})).code
-    return text if text == script.module.code else _without_choices(text)
+    return text if text == script.module.code else _without_choices(text, _choices_for_tpu(script.module.code))
 
 
-def _without_choices(text: str) -> str:
+def _choices_for_tpu(text: str) -> set[int]:
+    """Returns the lines of tests that return an EstimatorSpec for TPUs, and below which a plain one is returned otherwise."""
+    found: set[int] = set()
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for place, node in enumerate(function.body):
+            asks = isinstance(node, ast.If) and "tpu" in ast.unparse(node.test).lower().rpartition(".")[2]
+            if not asks or not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
+                continue
+            otherwise = node.orelse or function.body[place + 1 :]
+            if _spec_of(node.body) == "TPUEstimatorSpec" and _spec_of(otherwise) == "EstimatorSpec":
+                found.add(node.lineno)
+    return found
+
+
+def _spec_of(body: list[ast.stmt]) -> str:
+    """Returns the class of the EstimatorSpec that statements return at their end; empty for all else."""
+    value = body[-1].value if body and isinstance(body[-1], ast.Return) else None
+    return ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+
+
+def _without_choices(text: str, for_tpu: set[int]) -> str:
     """Returns the source without tests that decide nothing any more: both branches are equal, or a name gets its own value.
 
     All other lines keep their numbers, and comments stay.
+
+    Args:
+        text: Source.
+        for_tpu: Lines of tests whose branch is for TPUs alone.
     """
     lines = text.split("\n")
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -51,8 +77,13 @@ def _without_choices(text: str) -> str:
         strings = (one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr))
         is_equal = [ast.dump(one) for one in node.body] == [ast.dump(one) for one in node.orelse]
         is_equal = is_equal and _begins_line(node, text) and _begins_line(node.orelse[0], text)
-        if any(one.lineno != one.end_lineno for one in strings) or not (is_equal or _keeps_names(node)):
+        is_gone = node.lineno in for_tpu and _begins_line(node, text)
+        is_chosen = is_gone and bool(node.orelse) and _begins_line(node.orelse[0], text)
+        is_gone = is_gone and not node.orelse
+        many_lines = any(one.lineno != one.end_lineno for one in strings)
+        if not (is_gone or is_chosen) and (many_lines or not (is_equal or _keeps_names(node))):
             continue
+        is_equal |= is_chosen
         kept = range(node.orelse[0].lineno - 1, inside.stop) if is_equal else range(0)
         indent = node.orelse[0].col_offset - node.col_offset if is_equal else 0
         for number in inside:

@@ -27,6 +27,7 @@ from tests.running import ROOT
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
+    "builders",
     "by_mode",
     "chosen",
     "canned",
