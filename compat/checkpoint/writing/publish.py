@@ -124,10 +124,13 @@ class _Publication:
             index = self._index()
             moves = list(zip(shards, index.shards(), strict=True))
             moves.append((self._staging.write("index", encode_index(index)), index_path(self._prefix)))
+            state = self._stage_state()  # before anything is moved, for the disk may be full
             unchanged = self._same(moves)
             if not unchanged:
                 self._move(moves)
-            self._write_state()
+            if state is not None:
+                self._disk.rename(state, self._prefix.parent / locate.STATE_FILE)
+                self._disk.sync_folder(self._prefix.parent)
         return Published(sharing, unchanged)
 
     def _check_free(self) -> None:
@@ -211,16 +214,16 @@ class _Publication:
             for number in range(old):
                 self._disk.remove(shard_path(self._prefix, number, old))
 
-    def _write_state(self) -> None:
+    def _stage_state(self) -> Path | None:
+        """Writes the new state file; returns None if the present one says the same, or belongs to the source's own folder."""
         folder = self._prefix.parent
         if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
-            return  # the source's own folder keeps its latest checkpoint
+            return None  # it keeps its latest checkpoint
         contents = locate.state_file(folder, self._prefix.name)
         with contextlib.suppress(OSError):
             if (folder / locate.STATE_FILE).read_bytes() == contents:
-                return
-        self._disk.rename(self._staging.write("state", [contents]), folder / locate.STATE_FILE)
-        self._disk.sync_folder(folder)
+                return None
+        return self._staging.write("state", [contents])
 
 
 def _check_not_source(draft: Draft, prefix: Path) -> None:

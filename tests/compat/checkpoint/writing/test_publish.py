@@ -88,6 +88,19 @@ def test_a_fault_anywhere_leaves_the_old_state_or_the_new_one(
     assert digest(source.parent) == before
 
 
+def test_a_full_disk_leaves_nothing_of_the_target(source: Path, tmp_path: Path) -> None:
+    """What takes space, the state file included, is written before any file has its name."""
+    rehearsal = Faults()
+    convert(source, tmp_path / "rehearsal" / "model.ckpt-7", rehearsal.disk)
+    taking = [number for number, name in enumerate(rehearsal.operations) if name in ("create", "write", "sync")]
+    assert len(taking) >= 9  # of new tensors, the index and the state
+    for fail_at in taking:
+        folder = tmp_path / f"full-{fail_at}"
+        with pytest.raises(TargetError, match="The disk is full"):
+            convert(source, folder / "model.ckpt-7", Faults(fail_at, errno.ENOSPC).disk)
+        assert not folder.exists(), rehearsal.operations[fail_at]
+
+
 def test_replacing_leaves_no_old_data_file(source: Path, tmp_path: Path) -> None:
     target = write_tensors(tmp_path / "target" / "model.ckpt-7", OLD)
     for _ in range(3):
