@@ -109,6 +109,15 @@ def test_a_plan_for_workers_is_shown_by_one_process(tmp_path: Path) -> None:
     assert "embeddings/words" in words
 
 
+def test_an_elastic_plan_shows_the_batches_of_each_worker(tmp_path: Path) -> None:
+    """Activations are those of a whole batch, and not of a part."""
+    ended = estimator_bridge_command("plan", "--elastic", "1:3", "--micro", 4, DIGITS, "--model_dir=model", cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    assert "A step takes 4 whole batches: 1 worker takes 4; 2 workers take 2, 2." in ended.out
+    assert "in each step" in ended.out
+    assert "micro-batch" not in ended.out
+
+
 def test_a_pattern_that_matches_nothing_ends_a_run_before_it_trains(tmp_path: Path) -> None:
     """No checkpoint is written."""
     (tmp_path / "plan.toml").write_text(MATCHES_NOTHING)

@@ -76,8 +76,7 @@ class InputPosition:
             place = number % self.batches
             return (place >= start) & (place < end)
 
-        numbered = remaining.map(lambda *batch: batch).enumerate()
-        return numbered.filter(is_own).map(lambda _, batch: batch)
+        return remaining.enumerate().filter(is_own).map(lambda _, batch: batch)
 
 
 def common_position(model_dir: str, step: int, distribution: Distribution) -> InputPosition:

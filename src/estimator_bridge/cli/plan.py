@@ -99,6 +99,8 @@ def execute(arguments: argparse.Namespace) -> int:
     _print(console, found, arguments.all)
     if plan.sharded_state:
         _print_workers(console, found, plan.data)
+    if plan.elastic or plan.shares:
+        _print_whole_batches(console, plan)
     if more:
         _print_extrapolated(console, more)
     if arguments.out is not None:
@@ -174,7 +176,9 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
         from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL
         from estimator_bridge.modern.planning import PlanningEngine
 
-        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **{name: getattr(plan, name) for name in _OF_ONE_WORKER}))
+        own = {name: getattr(plan, name) for name in _OF_ONE_WORKER}
+        own |= {"micro": 1, "micro_statistics": False} if plan.elastic or plan.shares else {}  # it computes whole batches
+        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **own))
 
     try:
         run_modern(script, make_engine)
@@ -233,6 +237,13 @@ def _print_workers(console: Console, found: PlanEstimate, workers: int | None) -
     slots = sum(slots for _, slots in found.held().values())
     share = f"{workers} workers keeps about {size(slots // workers)}" if workers else "N workers keeps about an N-th"
     console.print(f"Each of {share} of the {size(slots)} of slots.", highlight=False, soft_wrap=True)
+
+
+def _print_whole_batches(console: Console, plan: ParallelPlan) -> None:
+    numbers = [len(plan.shares)] if plan.shares else plan.workers
+    takes = {1: "1 worker takes"} | {number: f"{number} workers take" for number in numbers if number > 1}
+    shares = "; ".join(f"{takes[number]} {', '.join(map(str, plan.step_batches(number)))}" for number in numbers)
+    console.print(f"A step takes {plan.micro} whole batches: {shares}.", highlight=False, soft_wrap=True)
 
 
 def _print_extrapolated(console: Console, more: Sequence[Extrapolation]) -> None:
