@@ -266,6 +266,20 @@ class ModeTests:
         return texts.get(code(node).replace('"', "'"))
 
 
+def as_test_of_mode(statement: Statement, tests: ModeTests) -> Statement:
+    """Returns ``x = a if mode == TRAIN else b`` as a statement with two branches, which have the same expressions; others as they are."""
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    value = only.value if isinstance(only, cst.Assign) else None
+    if not isinstance(value, cst.IfExp) or tests.value(value.test, Mode.TRAIN) is None or not isinstance(only, cst.Assign):
+        return statement
+
+    def block(chosen: cst.BaseExpression) -> cst.IndentedBlock:
+        assert isinstance(only, cst.Assign)
+        return cst.IndentedBlock([cst.SimpleStatementLine([only.with_changes(value=chosen)])])
+
+    return cst.If(value.test, block(value.body), cst.Else(block(value.orelse)), leading_lines=statement.leading_lines)
+
+
 def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode) -> Branch | None:
     """Returns what a model function does in a mode; None if it returns nothing in that mode.
 

@@ -18,6 +18,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     Mode,
     ModeTests,
     Statement,
+    as_test_of_mode,
     assigned,
     assigned_target,
     assigned_value,
@@ -183,6 +184,8 @@ class _Analysis:
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
+        tests = ModeTests(script, "mode", self._body, self._labels)
+        self._body = [as_test_of_mode(one, tests) for one in self._body]
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._untold = self._calls_of_keras()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
@@ -344,13 +347,14 @@ class _Analysis:
         """Returns True for a function whose layers, metrics or optimizer the class has to hold."""
         named = [self._script.name(node) for node in nodes(self._own[name], cst.Attribute)]
         trains = any(optimizers.is_optimizer(one) or one.startswith(metrics.PREFIX) for one in named)
-        return (not self._shim and self._makes_layers(name, frozenset())) or trains
+        return (not self._shim and self._makes_layers(name, frozenset())) or trains or _chooses_by_mode(self._own[name])
 
     def _updates_run(self, text: str) -> bool:
         """Returns True if the updates of batch norm in a source text are run."""
         asked = ("tensorflow.GraphKeys.UPDATE_OPS", OPTIMIZE_LOSS)
         at_once = "updates_collections=None" in text.replace(" ", "")
-        return at_once or any(self._script.name(node) in asked for node in nodes(self._function, cst.Attribute))
+        every = [self._function, *(self._own[name] for name in self._inlined)]
+        return at_once or any(self._script.name(node) in asked for one in every for node in nodes(one, cst.Attribute))
 
     def _same_loss(self, loss_value: cst.BaseExpression, known: set[Statement]) -> None:
         evaluation = self._branches.get(Mode.EVAL)
@@ -540,6 +544,15 @@ class _Analysis:
         prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
         kinds = cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+
+def _chooses_by_mode(node: cst.CSTNode) -> bool:
+    """Returns True for a function of the mode that only returns ``a if test else b``."""
+    if not isinstance(node, cst.FunctionDef) or "mode" not in [one.name.value for one in node.params.params]:
+        return False
+    returned = [one.value for one in nodes(node.body, cst.Return) if isinstance(one, cst.Return)]
+    statements = [one for one in node.body.body if not (isinstance(one, cst.SimpleStatementLine) and is_text(one))]
+    return len(statements) == 1 and any(isinstance(one, cst.IfExp) for one in returned)
 
 
 def _is_none(value: cst.BaseExpression, one: Branch) -> bool:

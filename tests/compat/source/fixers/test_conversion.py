@@ -28,6 +28,7 @@ SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
     "builders",
+    "by_functions",
     "by_mode",
     "chosen",
     "canned",
