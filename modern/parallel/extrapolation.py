@@ -20,7 +20,7 @@ from estimator_bridge.modern.parallel.estimates import Crossing, PlanEstimate
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What is known of one device.
+    """Figures of one device, and of the links between devices.
 
     Attributes:
         seconds: Duration of a step on the whole batch.
@@ -68,7 +68,7 @@ def extrapolate(
 
     Args:
         found: Plan in numbers.
-        measured: What is known of one device.
+        measured: Figures of one device.
         workers: Numbers of workers.
         sharded_state: True if the workers cut the optimizers' state between them.
     """
