@@ -6,6 +6,7 @@ Nothing is downloaded. The four files, gzipped or not, are those that the tutori
 from __future__ import annotations
 
 import gzip
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +107,7 @@ def _prepared(images: Any, labels: Any, reshape: bool, scaled: bool) -> Any:
     if len(images) != len(labels):
         raise ValueError(f"There are {len(images)} images and {len(labels)} labels.")
     if reshape:
-        images = images.reshape(len(images), -1)
+        images = images.reshape(len(images), math.prod(images.shape[1:]))  # -1 means nothing where there are no images
     return np.multiply(images.astype(np.float32), np.float32(1.0 / 255.0)) if scaled else images
 
 

@@ -24,16 +24,19 @@ class StepReport(Callback):
     Args:
         meeting: Rendezvous with the launcher.
         task: This task.
+        passes_over: True if the first step waits for batches that are passed over: until then the launcher knows of no step.
     """
 
-    def __init__(self, meeting: Rendezvous, task: TaskId) -> None:
+    def __init__(self, meeting: Rendezvous, task: TaskId, passes_over: bool = False) -> None:
         self._meeting = meeting
         self._task = task
+        self._passes_over = passes_over
         self._at = 0.0
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Reports the first step."""
-        self._report(step, training=True)
+        if not self._passes_over:
+            self._report(step, training=True)
 
     def after(self, progress: Progress) -> bool:
         """Reports at most once a second."""

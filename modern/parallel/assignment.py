@@ -138,7 +138,7 @@ def _by_rules(rules: Sequence[PlaceRule], units: Sequence[Unit], mesh: Mesh) -> 
         of_shards = rf"(?:{rule.match})/part_\d+" if rule.shards > 1 else rule.match
         matched = [name for name in names if re.fullmatch(of_shards, name)]
         left = [name for name in matched if name not in chosen]
-        if not left:
+        if not left and not (rule.min_bytes and any(re.fullmatch(rule.match, name) for name in names)):
             near = difflib.get_close_matches(rule.match, names, n=3, cutoff=0.3)
             raise BridgeError(
                 f"The plan's pattern {rule.match!r} matches no variable"

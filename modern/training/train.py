@@ -31,7 +31,7 @@ from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, read_ahead, releasing
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
-from estimator_bridge.modern.parallel.elastic.position import InputPosition, check_whole, common_position
+from estimator_bridge.modern.parallel.elastic.position import InputPosition, check_whole, common_position, keep_position
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.step_loop import (
     MAX_STEPS_PER_CALL,
@@ -99,7 +99,8 @@ def train(
         )
     source = _Source(model.pipeline, call.input_fn, distribution, audited)
     if position:
-        check_whole(model.pipeline, call.input_fn)
+        check_whole(model.pipeline, call.input_fn, distribution)
+        keep_position(estimator.model_dir, position, distribution)
         source.follow(position, int(transplant.global_step.numpy()))
     batches = BatchStream(model.pipeline, source.iterator, audited)
     if not run.hooks:  # hooks may initialise the input before its first batch
@@ -120,7 +121,7 @@ def train(
     with (
         contextlib.closing(run),
         show_progress(stop) as bar,
-        catch_preemption(distribution.together) as preemption,
+        catch_preemption(distribution.together or bool(distribution.step_batches)) as preemption,
     ):
         preempted = run_steps(transplant, loop, [*every, *bar], preemption, run)
         distribution.gather(tf.constant([0], tf.int64))  # no worker leaves or looks for checkpoints before the chief has saved
@@ -428,7 +429,7 @@ def _launcher_callbacks(model: ModelGraph, config: Any, distribution: Distributi
     """
     rendezvous, task = Rendezvous.of_this_process(), TaskId.of_config(config)
     auditing = AuditPlan.read(rendezvous)
-    steps = [StepReport(rendezvous, task)] if rendezvous else []
+    steps = [StepReport(rendezvous, task, bool(distribution.step_batches))] if rendezvous else []
     return [*steps, *([AuditReport(auditing, task, model, distribution)] if auditing and in_step else [])]
 
 

@@ -230,6 +230,7 @@ class _Calls(Marking):
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
         self._functions: list[str] = []
+        self._names: dict[cst.CSTNode, str] = {node: name for name, node in _functions(script).items()}
         self._with_specs = {
             one.name.value
             for one in script.module.body
@@ -246,11 +247,12 @@ class _Calls(Marking):
         self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
-        """Returns the class of a function that is defined where the traversal is."""
-        return self._classes.get(name) or self._classes.get(_name_inside([*self._functions, name]))
+        """Returns the class of the function that a name means where the traversal is."""
+        inside = _name_inside([*self._functions, name])
+        return self._classes.get(inside if inside in self._names.values() else name)
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        has_class = self._class_of(node.name.value) is not None
+        has_class = self._names.get(node, "") in self._classes
         self._functions.append(node.name.value)
         last = self._script.line(node) + code(node).strip().count("\n")
         if any(self._script.line(node) <= line <= last for line in self._human):
@@ -275,7 +277,7 @@ class _Calls(Marking):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         self._functions.pop()
-        written = self._class_of(original_node.name.value)
+        written = self._classes.get(self._names.get(original_node, ""))
         if written is not None:
             return written
         if original_node.name.value in self._unused:

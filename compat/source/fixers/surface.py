@@ -11,7 +11,18 @@ from estimator_bridge.compat.source.fixers.script import Script
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _KEPT = Path(__file__).with_name("kept_names.txt")
-_ALWAYS_KEPT = ("data.", "newaxis", "compat", "__version__", "distribute.", "TensorShape", "config.", "random.", "function")
+_ALWAYS_KEPT = (
+    "data.",
+    "keras.losses.Reduction",
+    "newaxis",
+    "compat",
+    "__version__",
+    "distribute.",
+    "TensorShape",
+    "config.",
+    "random.",
+    "function",
+)
 """Names whose object is another one in TensorFlow 2, and of which scripts use what both have."""
 _KEPT_MODULES = ("keras", "keras.layers")
 _STAY = ("contrib.", "estimator.")

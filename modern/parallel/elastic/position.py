@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -18,15 +18,12 @@ from tensorflow.python.lib.io import file_io
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution.input_sharding import takes_context
 from estimator_bridge.modern.distribution.strategies import Distribution
-from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
-from estimator_bridge.runtime.dataset_sharding import definition, is_without_order
+from estimator_bridge.runtime.dataset_sharding import Definition, are_shares, definition, without_order
 
 FILE = "input_position.json"
 """File in the model_dir."""
 _LIMIT = 2**31 - 1
-_INTERLEAVES = ("ExperimentalParallelInterleaveDataset", "ParallelInterleaveDataset")
-"""Operations whose last inputs but two say if they are sloppy."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +77,7 @@ class InputPosition:
 
 
 def common_position(model_dir: str, step: int, distribution: Distribution) -> InputPosition:
-    """Reads the position of the input; the chief writes it if the training has none. All workers must call it.
+    """Reads the position of the input, or begins one at a step if the training has none. All workers must call it.
 
     Args:
         model_dir: Folder of the checkpoints.
@@ -90,12 +87,12 @@ def common_position(model_dir: str, step: int, distribution: Distribution) -> In
     Raises:
         BridgeError: The file is broken, or its training took another number of batches.
     """
-    problem: BridgeError | None = None
+    problem: Exception | None = None
     position = InputPosition(secrets.randbelow(_LIMIT - 1) + 1, step, sum(distribution.step_batches))
     if distribution.worker == 0:
         try:
-            position = _known(model_dir, position)
-        except BridgeError as error:
+            position = _known(tf.io.gfile.join(model_dir, FILE), position)
+        except (tf.errors.OpError, BridgeError) as error:
             problem = error
     row = tf.constant([position.seed, position.first_step, problem is not None], tf.int64)
     seed, first_step, is_broken = distribution.gather(row)[0].numpy().tolist()
@@ -104,14 +101,19 @@ def common_position(model_dir: str, step: int, distribution: Distribution) -> In
     return dataclasses.replace(position, seed=seed, first_step=first_step)
 
 
-def _known(model_dir: str, new: InputPosition) -> InputPosition:
+def keep_position(model_dir: str, position: InputPosition, distribution: Distribution) -> None:
+    """Writes a position beside the checkpoints, unless it is there; only the chief does so."""
     path = tf.io.gfile.join(model_dir, FILE)
-    if not tf.io.gfile.exists(path):
+    if distribution.worker == 0 and not tf.io.gfile.exists(path):
         tf.io.gfile.makedirs(model_dir)
-        file_io.atomic_write_string_to_file(path, json.dumps(dataclasses.asdict(new)) + "\n", overwrite=True)
+        file_io.atomic_write_string_to_file(path, json.dumps(dataclasses.asdict(position)) + "\n", overwrite=True)
+
+
+def _known(path: str, new: InputPosition) -> InputPosition:
+    if not tf.io.gfile.exists(path):
         return new
-    with tf.io.gfile.GFile(path) as file:
-        text = file.read()
+    with tf.io.gfile.GFile(path, "rb") as file:
+        text = file.read().decode(errors="replace")
     try:
         fields: Mapping[str, Any] = json.loads(text)
         known = InputPosition(**{name: fields[name] for name in vars(new)})
@@ -141,12 +143,13 @@ def _known(model_dir: str, new: InputPosition) -> InputPosition:
     return known
 
 
-def check_whole(pipeline: InputPipeline, input_fn: Callable[..., Any]) -> None:
-    """Refuses an input that has no order which all workers can count.
+def check_whole(pipeline: InputPipeline, input_fn: Callable[..., Any], distribution: Distribution) -> None:
+    """Refuses an input that has no order which all workers can count. All workers must call it.
 
     Args:
         pipeline: Pipeline of the input_fn.
         input_fn: The script's function.
+        distribution: Strategy, with the number of workers.
 
     Raises:
         NotSupportedError: The script divides its input itself, or its order changes from run to run.
@@ -155,9 +158,12 @@ def check_whole(pipeline: InputPipeline, input_fn: Callable[..., Any]) -> None:
         raise _refused("takes an input_context, by which it divides its data", "Leave out input_context.")
     if pipeline.queue_runners or not pipeline.datasets:
         raise _refused("returns tensors instead of a tf.data.Dataset", "Return a Dataset.")
-    if definition(pipeline.datasets.values()).shards:
+    datasets = pipeline.datasets.values()
+    own = tf.constant(list(map(int, definition(datasets))), tf.int64)
+    every = [Definition(*row) for row in distribution.gather(own).numpy().tolist()]
+    if any(one.shards for one in every) or (len(every) > 1 and are_shares(every, "the input_fn")):
         raise _refused("shards its dataset by itself", "Leave out dataset.shard.")
-    for name in _unordered(pipeline):
+    for name in without_order(datasets):
         raise _refused(
             f"reads its data in an order that differs from run to run ({name})",
             "Set sloppy=False or deterministic=True there.",
@@ -170,13 +176,3 @@ def _refused(what: str, fix: str) -> NotSupportedError:
         expected="an input_fn that returns the whole tf.data.Dataset in a fixed order",
         fix=f"{fix} Or train without [elastic] and shares.",
     )
-
-
-def _unordered(pipeline: InputPipeline) -> Iterator[str]:
-    ops: Iterable[Any] = upstream([dataset._variant_tensor.op for dataset in pipeline.datasets.values()])
-    for op in ops:
-        attributes = op.node_def.attr
-        is_sloppy = op.type in _INTERLEAVES and bool(tf.get_static_value(op.inputs[-3]))
-        is_off = op.type == "OptionsDataset" and is_without_order(op.node_def)
-        if attributes["deterministic"].s == b"false" or attributes["sloppy"].b or is_sloppy or is_off:
-            yield op.name

@@ -7,10 +7,12 @@ in a process and then between processes. Which process computes which batch make
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Tensor
+from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches
@@ -74,6 +76,20 @@ class ElasticTransplant(AccumulatingTransplant):
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         return WholeBatches(batches)
+
+    def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
+        """Applies gradients of all batches; what depends on no batch was computed once, but counts for each."""
+        own = dict(known)
+        for gradient, _ in update.pairs:
+            sparse = isinstance(gradient, tf.IndexedSlices)
+            values = gradient.values if sparse else gradient
+            are_joined = [tensor.op in self._division.each for tensor in ((values, gradient.indices) if sparse else (values,))]
+            if sparse and any(are_joined):
+                for tensor, is_joined in zip((values, gradient.indices), are_joined, strict=True):
+                    own[tensor.name] = known[tensor.name] if is_joined else tf.concat([known[tensor.name]] * self._number, 0)
+            elif not any(are_joined):
+                own[values.name] = known[values.name] * tf.cast(self._number, values.dtype)
+        super()._apply(update, optimizer, own, weight)
 
     def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
         context = tf.distribute.get_replica_context()

@@ -103,6 +103,9 @@ def legacy_of(plan: ParallelPlan) -> tuple[LegacyConfig, Report]:
         part = _partitioner_of(rule) if rule.match == _ALL and rule.shards > 1 and cut is None else None
         note = "" if part else "a partitioner or tf.device in the script, at these variables"
         fidelity = Fidelity.EXACT if part else Fidelity.MANUAL
+        if part and (rule.device or not rule.min_bytes):
+            note = "small variables are cut less instead of refused, and TensorFlow chooses where shards begin"
+            fidelity = Fidelity.APPROXIMATE
         rows.append(Row(f"place[{number}]", rule.match, fidelity, f"tf.{part.kind}" if part else "", note))
         cut = part or cut
     cluster = {job: [f"{job}{index}:{_PORT}" for index in range(size)] for job, size in sizes.items() if size}
@@ -121,6 +124,7 @@ def _without_counterpart(plan: ParallelPlan) -> Iterator[Row]:
         "mesh.pipeline": (plan.placement.is_pipeline, plan.placement.devices),
         "script.devices": (plan.placement.script_devices, True),
         "batch.micro": (plan.micro > 1, plan.micro),
+        "batch.statistics": (plan.micro_statistics, "micro"),
         "batch.shares": (bool(plan.shares), list(plan.shares)),
         "elastic.workers": (plan.elastic is not None, list(plan.elastic or ())),
         "optimizer.state": (plan.sharded_state, "sharded"),

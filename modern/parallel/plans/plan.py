@@ -98,7 +98,7 @@ class ParallelPlan:
             [2, 3, 4]
         """
         least, most = self.elastic or (1, 0)
-        return [number for number in range(least, most + 1) if self.micro % number == 0]
+        return [number for number in range(least, min(most, self.micro) + 1) if self.micro % number == 0]
 
     def step_batches(self, workers: int) -> tuple[int, ...]:
         """Returns the number of whole batches that each worker takes for a step; empty if each takes one.

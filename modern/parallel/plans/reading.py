@@ -235,7 +235,8 @@ def checked(plan: ParallelPlan, source: str) -> ParallelPlan:
         raise BridgeError(
             f"{source}: {len(plan.workers) or 'no'} number of workers from {least} to {most} divides the batches of a step.",
             expected=f"micro as a multiple of several of them, e.g. {math.lcm(least, most)}",
-            received=f"micro = {plan.micro}",
+            received=f"micro = {plan.micro}: a step takes {plan.micro} of the input_fn's batches",
+            fix=f"Set micro, on the command line --micro {math.lcm(least, most)}.",
         )
     if plan.sharded_state and plan.elastic and plan.workers[0] == 1:
         raise BridgeError(

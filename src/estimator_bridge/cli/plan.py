@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options, add_script, number, script_of
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, NotSupportedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,6 +90,12 @@ def execute(arguments: argparse.Namespace) -> int:
     script, plan = script_of(arguments), plan_of(arguments)
     script.check()
     measured = _measured(arguments)
+    if measured and (plan.elastic or plan.shares):
+        raise NotSupportedError(
+            "Step times of a plan whose steps take several batches are not extrapolated.",
+            expected="a plan without [elastic] and shares",
+            fix="Leave these out: N workers with a batch each take as long as an elastic plan with micro = N on N workers.",
+        )
     _check_picture(arguments.out)
     found = _estimated(script, plan)
     more = _extrapolated(found, plan, measured, arguments.workers)

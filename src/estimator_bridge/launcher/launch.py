@@ -3,12 +3,14 @@
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from estimator_bridge.cluster.preemption import handle_signals
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import AuditRequest
@@ -83,7 +85,7 @@ def launch(
         audit: Request to look for silent faults of the training.
         shared_folder: Rendezvous folder that the launchers of a cluster on several machines share.
         spawner: Spawner of tasks that do not run on this machine.
-        size: Numbers of workers with which a training on this machine can go on when one is lost.
+        size: Numbers of workers with which a training on this machine can go on when one is lost; SIGUSR1 asks for more of them.
 
     Returns:
         The end of the cluster; no process of it is left.
@@ -92,7 +94,9 @@ def launch(
         BridgeError: The cluster cannot be started.
     """
     _make_folder(log_dir, "The tasks' logs cannot be written.", "--log-dir")
-    with open_display(stream) as (say, show):
+    asked: list[int] = []
+    more = handle_signals(asked.append, signal.SIGUSR1) if size else contextlib.nullcontext()
+    with more, open_display(stream) as (say, show):
         waiting = iter(layouts)
         while (layout := next(waiting, None)) is not None:
             with _open_rendezvous(shared_folder) as rendezvous:
@@ -105,8 +109,8 @@ def launch(
                 tasks = _make_tasks(layout, arguments, rendezvous, log_dir, say)
                 with spawner or _make_spawner(preload if len(tasks) > 1 else None, log_dir) as starter:
                     cluster = LocalCluster(layout, tasks, starter, rendezvous, timeouts, say)
-                    outcome = Supervisor(cluster, show, running, size).run()
-                if running and outcome.code == 0:
+                    outcome = Supervisor(cluster, show, running, size, asked).run()
+                if running and outcome.code == 0 and outcome.workers is None:
                     say("launch", running.describe())
             if size and outcome.workers:
                 waiting = local_layouts(size.counts(outcome.workers))

@@ -1,6 +1,5 @@
 """The supervisor of the tasks on this machine: starts them, restarts those that fail, and ends them together."""
 
-import contextlib
 import functools
 import signal
 import time
@@ -32,10 +31,18 @@ class Supervisor:
         cluster: Cluster whose tasks have not started yet.
         show: Function that displays the tasks.
         audit: Audit of the cluster, if the user asked for one.
-        size: Numbers of workers with which the training can go on; SIGUSR1 asks for more of them.
+        size: Numbers of workers with which the training can go on.
+        asked: Requests for more workers.
     """
 
-    def __init__(self, cluster: LocalCluster, show: Show, audit: Audit | None = None, size: ElasticSize | None = None) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        show: Show,
+        audit: Audit | None = None,
+        size: ElasticSize | None = None,
+        asked: list[int] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._show = show
         self._signals: list[int] = []  # that arrived, in their order
@@ -45,10 +52,9 @@ class Supervisor:
         self._remote_tasks = remote_tasks = RemoteTasks(cluster)
         # The first judge that knows an end decides, so causes stand before their consequences: a failure on another machine makes local
         # tasks fail, and the server of a lost machine is late.
-        self._resizing = Resizing(cluster, size) if size else None
         self._judges: tuple[Judge, ...] = (
             self._judge_signals,
-            *([self._resizing.judge] if self._resizing else []),
+            *([Resizing(cluster, size, asked if asked is not None else []).judge] if size else []),
             remote_tasks.judge,
             functools.partial(restarter.judge, remote_tasks),
             heartbeats.judge,
@@ -64,17 +70,15 @@ class Supervisor:
         numbers = [signal.SIGINT, signal.SIGTERM]
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             numbers.append(signal.SIGHUP)
-        with handle_signals(self._signals.append, *numbers), self._asked_for_more():
+        with handle_signals(self._signals.append, *numbers):
             try:
                 outcome = self._watch()
             finally:
                 self._end()
+            if outcome.workers is not None and self._signals:  # the user ended what was about to begin again
+                outcome = Outcome(128 + self._signals[0])
             self._remote_tasks.report(outcome)
         return outcome
-
-    def _asked_for_more(self) -> contextlib.AbstractContextManager[None]:
-        resizing = self._resizing
-        return handle_signals(lambda _: resizing.ask(), signal.SIGUSR1) if resizing else contextlib.nullcontext()
 
     def _watch(self) -> Outcome:
         self._restarter.begin()

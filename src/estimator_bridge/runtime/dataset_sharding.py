@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from estimator_bridge.errors import NotSupportedError
 
+_INTERLEAVES = ("ExperimentalParallelInterleaveDataset", "ParallelInterleaveDataset")
+"""Operations whose last inputs but two say if they are sloppy."""
 FIX = "Let input_fn take `input_context` and return dataset.shard(input_context.num_input_pipelines, input_context.input_pipeline_id)."
 """The change that works for every script."""
 
@@ -44,15 +46,8 @@ def definition(datasets: Iterable[Any]) -> Definition:
         ...     definition([tf.data.Dataset.range(4).shard(2, 0)]).shards
         True
     """
-    import tensorflow as tf
-    from tensorflow.python.util import deprecation
-
-    variants = [dataset._variant_tensor for dataset in datasets]
-    with deprecation.silence():
-        graph = tf.compat.v1.graph_util.extract_sub_graph(variants[0].graph.as_graph_def(), [one.op.name for one in variants])
-    functions = {one.signature.name: one for one in graph.library.function}
-    inner = (node for name in reached_functions(graph.node, functions) for node in functions[name].node_def)
-    nodes = [*graph.node, *inner]
+    graph, functions = _graph_of(datasets)
+    nodes = [*graph.node, *_inner_nodes(graph, functions)]
     kinds = {node.op for node in nodes}
     return Definition(
         _digest(graph.node, functions),
@@ -61,6 +56,41 @@ def definition(datasets: Iterable[Any]) -> Definition:
         "GeneratorDataset" in kinds,
         any("PyFunc" in kind for kind in kinds),
     )
+
+
+def without_order(datasets: Iterable[Any]) -> Iterator[str]:
+    """Yields the names of the nodes, also inside of functions, by which elements may come in an order that changes from run to run.
+
+    Args:
+        datasets: One or more ``tf.data.Dataset``, made in graph mode.
+    """
+    from tensorflow.python.framework import tensor_util
+
+    graph, functions = _graph_of(datasets)
+    for nodes in (graph.node, [*_inner_nodes(graph, functions)]):
+        constants = {node.name: node for node in nodes if node.op == "Const"}
+        for node in nodes:
+            sloppy = node.input[-3].partition(":")[0] if node.op in _INTERLEAVES else ""
+            value = constants.get(sloppy)
+            is_sloppy = bool(sloppy) and (value is None or bool(tensor_util.MakeNdarray(value.attr["value"].tensor)))
+            is_off = node.op == "OptionsDataset" and _is_unordered(node)
+            if node.attr["deterministic"].s == b"false" or node.attr["sloppy"].b or is_sloppy or is_off:
+                yield node.name
+
+
+def _graph_of(datasets: Iterable[Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Returns the GraphDef of datasets, and its functions by their names."""
+    import tensorflow as tf
+    from tensorflow.python.util import deprecation
+
+    variants = [dataset._variant_tensor for dataset in datasets]
+    with deprecation.silence():
+        graph = tf.compat.v1.graph_util.extract_sub_graph(variants[0].graph.as_graph_def(), [one.op.name for one in variants])
+    return graph, {one.signature.name: one for one in graph.library.function}
+
+
+def _inner_nodes(graph: Any, functions: Mapping[str, Any]) -> Iterator[Any]:
+    return (node for name in reached_functions(graph.node, functions) for node in functions[name].node_def)
 
 
 def are_shares(definitions: Sequence[Definition], origin: str) -> bool:
@@ -146,7 +176,7 @@ def _digest(nodes: Iterable[Any], functions: Mapping[str, Any]) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
-def is_without_order(node: Any) -> bool:
+def _is_unordered(node: Any) -> bool:
     """Returns True if the node of a dataset's options lets elements come in any order."""
     options = _options(node)
     return options.WhichOneof("optional_deterministic") is not None and not options.deterministic

@@ -254,6 +254,40 @@ def another_network_in_prediction(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: the model function
+def a_penalty_of_a_layer_that_nothing_reads(features, labels, mode):
+    penalty = tf.contrib.layers.l2_regularizer(0.1)
+    net = tf.layers.dense(features["x"], 4, kernel_regularizer=penalty)
+    unread = tf.layers.dense(net, 4, kernel_regularizer=penalty)
+    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels) + tf.losses.get_regularization_loss()
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: train_op
+def clipped_in_one_branch(features, labels, mode, params):
+    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    pairs = optimizer.compute_gradients(loss)
+    if params["clip"]:
+        pairs = [(tf.clip_by_norm(gradient, 1.0), variable) for gradient, variable in pairs]
+        train_op = optimizer.apply_gradients(pairs, tf.train.get_global_step())
+    else:
+        train_op = optimizer.apply_gradients(pairs, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+# mark: eval_metric_ops
+def a_metric_that_is_replaced(features, labels, mode, params):
+    logits = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    metrics = {"error": tf.metrics.mean_absolute_error(labels, logits)}
+    if params["square"]:
+        metrics["error"] = tf.metrics.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
 # mark: input_fn
 def input_fn():
     rows = tf.data.Dataset.from_tensors(({"x": [[1.0, 2.0]]}, [[1.0]]))

@@ -38,9 +38,10 @@ def test_other_tasks_are_refused(counts: dict[str, int], received: str) -> None:
 class Cluster:
     """A cluster of a chief and three workers that train."""
 
-    def __init__(self) -> None:
+    def __init__(self, trained: str = "") -> None:
+        self.rendezvous: Any = SimpleNamespace(has_trained=lambda task: str(task) == trained)
         names = [TaskId("chief", 0), *(TaskId("worker", index) for index in range(3))]
-        self.trainers: Any = [SimpleNamespace(name=name, state=State.TRAINING, exit_code=None) for name in names]
+        self.trainers: Any = [SimpleNamespace(name=name, state=State.TRAINING, exit_code=None, ended_at=0.0) for name in names]
         self.said: list[str] = []
 
     def say(self, line: str) -> None:
@@ -60,7 +61,7 @@ class Cluster:
 def test_fewer_workers_go_on_when_one_was_ended_by_a_signal(code: int, state: State, number: int | None) -> None:
     """A script that fails by itself would fail again; one that the launcher ended is not lost."""
     cluster: Any = Cluster()
-    resizing = Resizing(cluster, ElasticSize({}, [1, 2, 4]))
+    resizing = Resizing(cluster, ElasticSize({}, [1, 2, 4]), [])
     assert resizing.judge() is None
     cluster.trainers[2].state, cluster.trainers[2].exit_code = state, code
     outcome = resizing.judge()
@@ -71,17 +72,30 @@ def test_fewer_workers_go_on_when_one_was_ended_by_a_signal(code: int, state: St
 def test_no_smaller_number_leaves_the_loss_to_the_restarts() -> None:
     cluster: Any = Cluster()
     cluster.trainers[0].state, cluster.trainers[0].exit_code = State.FAILED, 137
-    assert Resizing(cluster, ElasticSize({}, [4, 8])).judge() is None
+    assert Resizing(cluster, ElasticSize({}, [4, 8]), []).judge() is None
+
+
+def test_a_worker_that_is_killed_after_the_training_is_not_lost() -> None:
+    """The chief still exports."""
+    cluster: Any = Cluster(trained="worker 1")
+    cluster.trainers[2].state, cluster.trainers[2].exit_code = State.FAILED, 139
+    assert Resizing(cluster, ElasticSize({}, [1, 2, 4]), []).judge() is None
+
+
+def test_the_worker_that_ended_first_is_named() -> None:
+    """The others ended with it."""
+    cluster: Any = Cluster()
+    for number, task in enumerate(cluster.trainers):
+        task.state, task.exit_code, task.ended_at = State.FAILED, 143, float((number + 2) % 4)
+    assert Resizing(cluster, ElasticSize({}, [1, 2, 4]), []).judge()
+    assert cluster.said[0].startswith("worker 1 was lost")
 
 
 def test_more_workers_begin_when_the_user_asks() -> None:
     cluster: Any = Cluster()
-    resizing = Resizing(cluster, ElasticSize({}, [2, 4, 8]))
-    resizing.ask()
-    outcome = resizing.judge()
+    outcome = Resizing(cluster, ElasticSize({}, [2, 4, 8]), asked := [10]).judge()
+    assert not asked
     assert outcome
     assert outcome.workers == 8
-    at_most = Resizing(cluster, ElasticSize({}, [2, 4]))
-    at_most.ask()
-    assert at_most.judge() is None
+    assert Resizing(cluster, ElasticSize({}, [2, 4]), [10]).judge() is None
     assert cluster.said[-1] == "4 workers are the most that the plan allows"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -20,9 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.parallel.elastic.position import FILE, InputPosition, common_position
+from estimator_bridge.modern.parallel.elastic.position import FILE, InputPosition, check_whole, common_position, keep_position
 from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan, of_dict
 from estimator_bridge.modern.parallel.plans.reading import read_plan
+from estimator_bridge.runtime.dataset_sharding import definition
 from tests.modern.jobs import engine, estimator, linear, regression_input, saved, spec, v1
 from tests.running import ROOT, estimator_bridge_command
 
@@ -144,12 +146,15 @@ def tensors() -> Any:
         (lambda: interleaved(True), "order that differs"),
         (without_order, "order that differs"),
         (of_any_order, "order that differs"),
+        (lambda: tf.data.Dataset.range(2).flat_map(lambda _: of_any_order()), "order that differs"),
+        (lambda: tf.data.Dataset.range(2).flat_map(lambda _: interleaved(True)), "order that differs"),
     ],
 )
 def test_inputs_whose_batches_nobody_can_count_are_refused(tmp_path: Path, input_fn: Callable[..., Any], said: str) -> None:
     with pytest.raises(NotSupportedError, match=said):
         engine("modern", micro=2, elastic=(1, 2)).train(estimator(clipped_linear, tmp_path), input_fn, max_steps=1)
     assert not list(tmp_path.glob("model.ckpt*.index"))
+    assert not (tmp_path / FILE).exists()
 
 
 def test_an_interleaved_input_with_an_order_is_none_of_them(tmp_path: Path) -> None:
@@ -193,8 +198,50 @@ def test_a_second_call_of_train_is_refused(tmp_path: Path) -> None:
         own.train(estimator(clipped_linear, tmp_path), uneven_input, max_steps=2)
 
 
+def beside_the_batch(features: Any, labels: Any, mode: str) -> Any:
+    """A penalty of its own variable, and a table whose rows are always the same."""
+    own = v1.get_variable("own", initializer=1.0)
+    table = v1.get_variable("table", initializer=np.ones([4, 3], np.float32))
+    rows = tf.nn.embedding_lookup(table, [0, 2])
+    loss = v1.losses.mean_squared_error(labels, features["x"] @ tf.reshape(tf.reduce_sum(rows, 0), [3, 1]))
+    loss += own**2 + tf.reduce_sum(
+        tf.nn.embedding_lookup(v1.get_variable("still", initializer=np.ones([3, 2], np.float32)), [1])
+    )
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+
+def test_gradients_that_depend_on_no_batch_count_for_each(tmp_path: Path) -> None:
+    """As in as many workers: 1 - 0.1 * 2 after a step, and 1 - 0.1 of the row that is looked up, in float64 for the table."""
+    engine("modern", micro=4, elastic=(1, 4)).train(estimator(beside_the_batch, tmp_path), uneven_input, max_steps=1)
+    values = saved(tmp_path)
+    np.testing.assert_allclose(values["own"], 0.8, rtol=1e-6)
+    np.testing.assert_allclose(values["still"], [[1, 1], [0.9, 0.9], [1, 1]], rtol=1e-6)
+    x, y = ROWS.astype(np.float64), ROWS.sum(axis=1, dtype=np.float64)
+    gradient = np.zeros(3)
+    for own in (slice(0, 4), slice(4, 8), slice(8, 10), slice(0, 4)):
+        gradient += 2 * x[own].T @ (x[own] @ np.full(3, 2.0) - y[own]) / len(y[own]) / 4
+    expected = np.ones([4, 3]) - 0.1 * np.outer([1, 0, 1, 0], gradient)
+    np.testing.assert_allclose(values["table"], expected, rtol=1e-5)
+
+
+def test_workers_with_different_inputs_are_refused(tmp_path: Path) -> None:
+    """Each would leave out rows of its own."""
+    pipeline: Any
+    with tf.Graph().as_default():
+        own = tf.data.Dataset.from_tensor_slices([0, 2, 4])
+        other = tf.data.Dataset.from_tensor_slices([1, 3, 5])
+        pipeline = SimpleNamespace(queue_runners=[], datasets={"x": own})
+        rows = [tf.get_static_value(tf.constant(list(map(int, definition([one]))), tf.int64)) for one in (own, other)]
+        two: Any = SimpleNamespace(gather=lambda _: SimpleNamespace(numpy=lambda: np.stack(rows)))
+        with pytest.raises(NotSupportedError, match="2 different datasets on 2 workers"):
+            check_whole(pipeline, uneven_input, two)
+
+
 def test_the_position_is_written_once_and_read_afterwards(tmp_path: Path) -> None:
     first = common_position(str(tmp_path / "new"), 30, ALONE)
+    assert not (tmp_path / "new").exists(), "the input may still be refused"
+    keep_position(str(tmp_path / "new"), first, ALONE)
+    keep_position(str(tmp_path / "new"), InputPosition(1, 2, 3), ALONE)
     assert (first.first_step, first.batches) == (30, 4)
     assert common_position(str(tmp_path / "new"), 50, ALONE) == first
     assert first.used(50) == 80
@@ -211,10 +258,10 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@given(text=st.text(max_size=30) | FIELDS.map(json.dumps) | st.lists(st.integers()).map(json.dumps))
+@given(text=st.just("\udcff") | st.text(max_size=30) | FIELDS.map(json.dumps) | st.lists(st.integers()).map(json.dumps))
 def test_a_broken_position_is_an_error_and_stays_as_it_is(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("model")
-    (folder / FILE).write_text(text, encoding="utf-8")
+    (folder / FILE).write_text(text, encoding="utf-8", errors="surrogateescape")
     before = (folder / FILE).read_bytes()
     try:
         found = common_position(str(folder), 5, ALONE)
@@ -255,6 +302,7 @@ def test_the_batches_of_each_worker(tmp_path: Path) -> None:
     uneven = read_plan(tmp_path / "plan.toml")
     assert (uneven.micro, uneven.step_batches(2)) == (4, (3, 1))
     assert NOT_PARALLEL.step_batches(2) == ()
+    assert ParallelPlan(micro=6, elastic=(1, 10**12)).workers == [1, 2, 3, 6]
     for one in (plan, uneven):
         assert of_dict(json.loads(json.dumps(vars(one) | {"placement": vars(one.placement)}))) == one
 
@@ -272,10 +320,22 @@ def rows_of_steps(folder: Path) -> list[list[int]]:
     return [sorted(noted[step][max(noted[step], key=lambda chief: began[chief])]) for step in sorted(noted)]
 
 
+def saved_step(folder: Path) -> int:
+    return max((int(file.stem.rpartition("-")[2]) for file in folder.glob("model.ckpt-*.index")), default=0)
+
+
 def wait_for_step(folder: Path, step: int) -> None:
+    wait_until(lambda: saved_step(folder) >= step)
+
+
+def has_said(output: Path, words: str, times: int) -> bool:
+    return output.read_text().count(words) == times
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 200
-    while max((int(file.stem.rpartition("-")[2]) for file in folder.glob("model.ckpt-*.index")), default=0) < step:
-        assert time.monotonic() < deadline, f"no checkpoint of step {step}"
+    while not holds():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
@@ -296,10 +356,10 @@ def test_a_training_that_loses_workers_and_gets_one_back_takes_the_same_rows(tmp
         launcher = subprocess.Popen(started, cwd=tmp_path, stdout=output, stderr=output)
     try:
         wait_for_step(tmp_path / "broken", 5)
-        os.kill(int((tmp_path / "broken-pids" / "worker-1").read_text()), signal.SIGTERM)
-        wait_for_step(tmp_path / "broken", 20)
-        os.kill(int((tmp_path / "broken-pids" / "worker-0").read_text()), signal.SIGKILL)
-        wait_for_step(tmp_path / "broken", 40)
+        for number, (task, ending) in enumerate((("worker-1", signal.SIGTERM), ("worker-0", signal.SIGKILL)), 1):
+            os.kill(int((tmp_path / "broken-pids" / task).read_text()), ending)
+            wait_until(functools.partial(has_said, tmp_path / "output", "the training goes on", number))
+            wait_for_step(tmp_path / "broken", saved_step(tmp_path / "broken") + 5)
         launcher.send_signal(signal.SIGUSR1)
         code = launcher.wait(300)
     finally:

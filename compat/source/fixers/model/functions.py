@@ -398,6 +398,8 @@ class _Analysis:
         found = [(key, each, condition) for key, each, condition in items if isinstance(key, cst.SimpleString)]
         if len(found) < len(items):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
+        if len({key.evaluated_value for key, _, _ in found}) < len(found):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is given twice; write each metric once")
         return [(str(key.evaluated_value), each, condition) for key, each, condition in found]
 
     def _items(self, statement: Statement) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
@@ -526,11 +528,21 @@ class _Analysis:
             if isinstance(statement, cst.FunctionDef):
                 continue  # nothing calls it
             self._check(statement)
+            if "regularizer" in code(statement) and self._makes_variables(statement) and self._adds_penalties():
+                message = (
+                    "nothing reads this layer, but the loss has its penalty; take the layer out of the old script, or use it"
+                )
+                raise UnconvertibleError(statement, "the model function", message)
             if not self._is_harmless(statement):
                 raise UnconvertibleError(
                     statement, "the model function", "nothing reads what this does; move it out of the function"
                 )
         return rest
+
+    def _adds_penalties(self) -> bool:
+        """Returns True if the model function asks for the penalties of all layers."""
+        calls = (of_whole_model(self._script, node) for node in nodes(self._function, cst.Call))
+        return any("losses" in one for one in calls)
 
     def _is_harmless(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""

@@ -77,15 +77,14 @@ def _without_choices(text: str, for_tpu: set[int]) -> str:
         strings = (one for one in ast.walk(node) if isinstance(one, ast.Constant | ast.JoinedStr))
         is_equal = [ast.dump(one) for one in node.body] == [ast.dump(one) for one in node.orelse]
         is_equal = is_equal and _begins_line(node, text) and _begins_line(node.orelse[0], text)
-        is_gone = node.lineno in for_tpu and _begins_line(node, text)
-        is_chosen = is_gone and bool(node.orelse) and _begins_line(node.orelse[0], text)
-        is_gone = is_gone and not node.orelse
+        of_tpu = node.lineno in for_tpu and _begins_line(node, text)
+        goes = of_tpu and not node.orelse
+        has_branch = is_equal or (of_tpu and bool(node.orelse) and _begins_line(node.orelse[0], text))
         many_lines = any(one.lineno != one.end_lineno for one in strings)
-        if not (is_gone or is_chosen) and (many_lines or not (is_equal or _keeps_names(node))):
+        if not goes and (many_lines or not (has_branch or _keeps_names(node))):
             continue
-        is_equal |= is_chosen
-        kept = range(node.orelse[0].lineno - 1, inside.stop) if is_equal else range(0)
-        indent = node.orelse[0].col_offset - node.col_offset if is_equal else 0
+        kept = range(node.orelse[0].lineno - 1, inside.stop) if has_branch else range(0)
+        indent = node.orelse[0].col_offset - node.col_offset if has_branch else 0
         for number in inside:
             if number in kept:
                 lines[number] = lines[number][indent:] if not lines[number][:indent].strip() else lines[number]

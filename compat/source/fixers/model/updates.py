@@ -10,7 +10,14 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
-from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned, assigned_value, needed_for, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Statement,
+    assigned,
+    assigned_target,
+    assigned_value,
+    needed_for,
+    reads_and_writes,
+)
 from estimator_bridge.compat.source.fixers.script import (
     Arguments,
     Script,
@@ -140,7 +147,29 @@ class _Finder:
         given = [code(value) for value in values if value is not None]
         if len(given) < len(branches) or len(set(given)) > 1 or runs == [False, True]:
             return None
+        if not all(self._only_runs_updates(one, name.value) for one in branches):
+            return None
         return values[0] if runs[0] == runs[1] or self._has_norms_below(choice.test) else None
+
+    def _only_runs_updates(self, body: cst.BaseSuite, name: str) -> bool:
+        """Returns True if statements give a value to one name, below UPDATE_OPS at most, and do nothing else."""
+        collected = {
+            simple_name(assigned_target(one)) for one in _statements(body) if self._runs_updates(assigned_value(one))
+        } - {""}
+        blocks = [item.item for one in nodes(body, cst.With) if isinstance(one, cst.With) for item in one.items]
+        waits = all(
+            isinstance(one, cst.Call)
+            and self._script.called(one) == "tensorflow.control_dependencies"
+            and (self._runs_updates(one.args[0].value) or simple_name(one.args[0].value) in collected)
+            for one in blocks
+        )
+        return waits and all(
+            simple_name(assigned_target(one)) in {name, *collected} - {""} for one in unwrapped(_statements(body))
+        )
+
+    def _runs_updates(self, value: _Expression | None) -> bool:
+        given = [self._script.name(one.value) for one in value.args] if isinstance(value, cst.Call) else []
+        return self._script.called(value) == "tensorflow.get_collection" and given[:1] == [_UPDATE_OPS]
 
     def _has_norms_below(self, test: _Expression) -> bool:
         """Returns True if the script has batch norm, and only where a test holds."""

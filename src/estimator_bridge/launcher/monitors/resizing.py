@@ -67,25 +67,29 @@ class Resizing:
     Args:
         cluster: Cluster that runs.
         size: Numbers of workers with which its training can go on.
+        asked: Requests for more workers that have not been met; they are taken out.
     """
 
-    def __init__(self, cluster: LocalCluster, size: ElasticSize) -> None:
+    def __init__(self, cluster: LocalCluster, size: ElasticSize, asked: list[int]) -> None:
         self._cluster = cluster
         self._size = size
-        self._is_asked = False
-
-    def ask(self) -> None:
-        """Asks for more workers."""
-        self._is_asked = True
+        self._asked = asked
 
     def judge(self) -> Outcome | None:
         """Returns the end of the cluster if another number of workers goes on, else None."""
         number = len(self._cluster.trainers)
-        lost = [task for task in self._cluster.trainers if task.state is State.FAILED and (task.exit_code or 0) > SIGNALLED]
+        lost = [
+            task
+            for task in self._cluster.trainers
+            if task.state is State.FAILED
+            and (task.exit_code or 0) > SIGNALLED
+            and not self._cluster.rendezvous.has_trained(task.name)
+        ]
         if lost:
-            return self._resized(self._size.below(number), f"{lost[0].name} was lost (exit code {lost[0].exit_code})")
-        if self._is_asked:
-            self._is_asked = False
+            first = min(lost, key=lambda task: task.ended_at)
+            return self._resized(self._size.below(number), f"{first.name} was lost (exit code {first.exit_code})")
+        if self._asked:
+            self._asked.clear()
             larger = self._size.above(number)
             if larger is None:
                 self._cluster.say(f"{number} workers are the most that the plan allows")

@@ -199,3 +199,13 @@ def test_a_choice_that_decides_nothing_leaves_the_rest_as_it_was() -> None:
         assert after[name](*given) == before[name](*given), name
     assert changed.count("if first") == text.count("if first") - 2
     assert "# kept comment" in changed
+
+
+def test_functions_of_one_name_have_classes_of_their_own() -> None:
+    """One is at the top, the other inside of a function."""
+    conversion = converted("of_one_name")
+    assert conversion.complete
+    outer, inner = (text.partition("compute_metrics")[0] for text in conversion.text.split("class Model(")[1:])
+    assert ("units=1" in outer, "Adam" in outer, "mean_squared_error" in outer) == (True, True, True)
+    assert ("units=7" in inner, "SGD" in inner, "absolute_difference" in inner) == (True, True, True)
+    assert "make()()" in conversion.text
