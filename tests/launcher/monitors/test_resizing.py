@@ -82,6 +82,12 @@ def test_a_worker_that_is_killed_after_the_training_is_not_lost() -> None:
     assert Resizing(cluster, ElasticSize({}, [1, 2, 4]), []).judge() is None
 
 
+def test_a_worker_that_was_asked_to_end_is_lost_although_it_says_that_its_training_is_over() -> None:
+    cluster: Any = Cluster(trained="worker 1")
+    cluster.trainers[2].state, cluster.trainers[2].exit_code = State.FAILED, 143
+    assert Resizing(cluster, ElasticSize({}, [1, 2, 4]), []).judge()
+
+
 def test_the_worker_that_ended_first_is_named() -> None:
     """The others ended with it."""
     cluster: Any = Cluster()

@@ -43,6 +43,13 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
     assert str(tmp_path) in str(raised.value)
 
 
+def test_no_images_for_validation_have_a_shape(tmp_path: Path) -> None:
+    """As TensorFlow 1.15.5 has them."""
+    make_mnist.write_files(tmp_path, compress=True)
+    sets = mnist.read_data_sets(str(tmp_path), validation_size=0)
+    assert (sets.train.images.shape, sets.validation.images.shape) == ((20, 6), (0, 6))
+
+
 def test_the_validation_size_must_fit(tmp_path: Path) -> None:
     make_mnist.write_files(tmp_path, compress=True)
     with pytest.raises(ValueError, match=r"between 0 and 20\. Received: 5000"):

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
 from estimator_bridge.launcher.outcome import SIGNALLED, Outcome
@@ -83,7 +84,8 @@ class Resizing:
             for task in self._cluster.trainers
             if task.state is State.FAILED
             and (task.exit_code or 0) > SIGNALLED
-            and not self._cluster.rendezvous.has_trained(task.name)
+            # A task that was asked to end says in the end that its training is over.
+            and (task.exit_code == EXIT_CODE or not self._cluster.rendezvous.has_trained(task.name))
         ]
         if lost:
             first = min(lost, key=lambda task: task.ended_at)
