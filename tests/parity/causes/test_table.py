@@ -337,6 +337,8 @@ def starting_with(old: Any, new: Any) -> Evidence:
         (np.repeat([0.0, 1.0, 0.0], [3, 3, 6]), np.zeros(12), True),  # a forget gate
         (np.zeros(8), np.zeros(8), False),
         (np.array([[0.3]]), np.array([[-0.2]]), False),  # one element may be random on both sides
+        (np.array([0.0]), np.array([1.0]), True),  # but no random one is 0 or 1
+        (np.array([0.0]), np.array([0.3]), False),
         (np.tile([1.0, -1.0, -1.0, 1.0], 4), np.tile([-1.0, 1.0, 1.0, -1.0], 4), False),  # and so may signs
         (np.linspace(-1, 1, 16), np.linspace(-2, 2, 16), False),
     ],

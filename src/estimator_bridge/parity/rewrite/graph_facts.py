@@ -44,7 +44,9 @@ def graph_facts(operations: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def source(tensor: Any) -> Any:
-    """Returns the tensor of a graph that identities pass on; any other value as it is."""
+    """Returns the tensor of a graph that identities pass on, for a sparse gradient that of its values; any other value as it is."""
+    if isinstance(tensor, tf.IndexedSlices):
+        return source(tensor.values)
     while tf.is_tensor(tensor) and hasattr(tensor, "graph") and tensor.op.type in {"Identity", "IdentityN"}:
         tensor = tensor.op.inputs[tensor.value_index]
     return tensor

@@ -53,9 +53,11 @@ def _pairs(evidence: Evidence) -> dict[str, tuple[Any, Any]]:
 
 
 def _is_constant(value: Any) -> bool:
-    """Returns True for one value, and for a few in blocks; a variable with one element may be random, and so may signs."""
+    """Returns True for one value, and for a few in blocks; one element may be random unless it is 0 or 1, and signs may be."""
+    if value.size == 1:
+        return value.item() in (0.0, 1.0)
     values, blocks = len(np.unique(value)), 1 + np.count_nonzero(np.diff(value.ravel()))
-    return value.size > 1 and (values == 1 or (values <= _VALUES and blocks <= _BLOCKS and value.size >= _SIZE))
+    return values == 1 or (values <= _VALUES and blocks <= _BLOCKS and value.size >= _SIZE)
 
 
 def _differ(old: Any, new: Any) -> bool:
