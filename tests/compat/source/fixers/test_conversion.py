@@ -87,9 +87,12 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     assert ended.returncode == 0, ended.stderr[-3000:]
     expected = {
         "branches": "60 predictions",
+        "builders": "80 predictions",
+        "by_functions": "60 predictions",
         "by_mode": "step 10",
         "canned": "accuracy above 0: True",
         "canned_numbers": "step 15",
+        "chosen": "144 predictions",
         "clipped": "step 6",
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
