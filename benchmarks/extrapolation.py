@@ -1,4 +1,4 @@
-"""How near the extrapolations of ``estimator-bridge plan`` come: steps of pipelines and of several workers, against one device.
+"""Compares step times that ``estimator-bridge plan`` extrapolates from one device with those of pipelines and of several workers.
 
     python benchmarks/extrapolation.py [--runs 3] [--ballast 4000000]
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import statistics
 import subprocess
 import sys
@@ -33,14 +32,21 @@ def main() -> None:
     parser.add_argument("--ballast", type=int, default=4_000_000)
     arguments = parser.parse_args()
     print("| devices | one device, s | extrapolated, s | measured, s | apart |\n|---|---|---|---|---|")
+
+    def step(flags: list[str], options: list[str] | None = None, workers: int = 1) -> float:
+        runs = []
+        for _ in range(arguments.runs):
+            with tempfile.TemporaryDirectory() as folder:
+                own = [*flags, f"--model_dir={folder}/model"]
+                runs.append(1 / logged_steps_per_second(JOB, own, options or [], workers))
+        return statistics.median(runs)
+
     for stages, micro in ((2, 8), (4, 8)):
         flags, mesh = [f"--stages={stages}"], ["--mesh", f"pipeline={stages}", "--micro", str(micro)]
-        one = seconds([1 / logged_steps_per_second(JOB, flags, []) for _ in range(arguments.runs)])
-        measured = seconds([1 / logged_steps_per_second(JOB, flags, mesh) for _ in range(arguments.runs)])
-        show(f"{stages} stages, {micro} micro-batches", one, extrapolated(one, 1e12, 1, mesh, flags), measured)
+        one = step(flags)
+        show(f"{stages} stages, {micro} micro-batches", one, extrapolated(one, 1e12, 1, mesh, flags), step(flags, mesh))
     flags = [f"--ballast={arguments.ballast}"]
-    one = seconds([1 / logged_steps_per_second(JOB, flags, []) for _ in range(arguments.runs)])
-    two, four = (seconds([launched(number, flags) for _ in range(arguments.runs)]) for number in (2, 4))
+    one, two, four = step(flags), step(flags, workers=2), step(flags, workers=4)
     bandwidth = arguments.ballast * FLOAT_BYTES / max(two - one, 1e-4)
     show("2 workers (the bandwidth is from here)", one, extrapolated(one, bandwidth, 2, [], flags), two)
     show("4 workers", one, extrapolated(one, bandwidth, 4, [], flags), four)
@@ -51,29 +57,12 @@ def show(name: str, one: float, expected: float, measured: float) -> None:
     print(f"| {name} | {one:.3f} | {expected:.3f} | {measured:.3f} | {expected / measured - 1:+.0%} |", flush=True)
 
 
-def seconds(runs: list[float]) -> float:
-    """Returns the median."""
-    return statistics.median(runs)
-
-
 def extrapolated(one: float, bandwidth: float, workers: int, options: list[str], flags: list[str]) -> float:
     """Returns the seconds of a step that ``plan`` prints."""
     known = ["--step-seconds", str(one), "--rows", str(ROWS), "--bandwidth", str(bandwidth / 1e9), "--workers", str(workers)]
     command = [sys.executable, "-m", "estimator_bridge", "plan", "--format", "json", *known, *options, str(JOB), *flags]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return float(json.loads(printed)["extrapolated"][0]["seconds"])
-
-
-def launched(workers: int, flags: list[str]) -> float:
-    """Trains with several workers; returns the median of the seconds of a step, without the first ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        options = ["--path", "modern", "--worker", str(workers - 1), "--log-dir", f"{folder}/logs"]
-        job = [str(JOB), f"--model_dir={folder}/model", *flags]
-        command = [sys.executable, "-m", "estimator_bridge", "launch", *options, *job]
-        subprocess.run(command, check=True, capture_output=True)
-        log = Path(folder, "logs", "chief-0.log").read_text()
-    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", log, re.MULTILINE)]
-    return 1 / statistics.median(rates[1:])
 
 
 if __name__ == "__main__":

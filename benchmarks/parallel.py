@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from turns import ratio
+from turns import logged_steps_per_second, ratio
 
 JOBS = Path(__file__).parent / "jobs"
 PROGRAM = [sys.executable, "-m", "estimator_bridge"]
@@ -82,7 +82,7 @@ def main() -> None:
     for _ in range(arguments.runs):
         for name, way in WAYS.items():
             batches = BATCHES.get(name, way.workers)
-            rates[name].append(batches * measured(way, flags, environment))
+            rates[name].append(batches * measured(way, flags, environment, arguments.gpu))
     print("| way | steps/s | rows/s, times one device | fullest device | waits |\n|---|---|---|---|---|")
     for name, way in WAYS.items():
         one = rates["by hand: one device" if way.by_hand else "one device"]
@@ -94,20 +94,14 @@ def main() -> None:
     print(f"\nOurs to by hand: two workers {own}, two replicas {hand}")
 
 
-def measured(way: Way, flags: Sequence[str], environment: dict[str, str]) -> float:
+def measured(way: Way, flags: Sequence[str], environment: dict[str, str], gpu: bool) -> float:
     """Trains once; returns the steps per second."""
+    if way.by_hand:
+        return by_hand(way, flags, environment)
     with tempfile.TemporaryDirectory() as folder:
-        if way.by_hand:
-            return by_hand(way, flags, environment)
         options = [*way.options, *plan_file(way, Path(folder))]
-        tasks = ["launch", "--worker", str(way.workers - 1), "--log-dir", f"{folder}/logs"] if way.workers > 1 else ["run"]
-        command = [*PROGRAM, *tasks, "--path", "modern", *options, str(JOBS / "wide_layers.py"), f"--model_dir={folder}/model"]
-        done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False, env=environment)
-        log = Path(folder, "logs", "chief-0.log").read_text() if way.workers > 1 else done.stderr
-    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", log, re.MULTILINE)]
-    if done.returncode or len(rates) < 3:
-        sys.exit(f"{way}: {log[-3000:]}")
-    return statistics.median(rates[1:])
+        job = [f"--model_dir={folder}/model", *flags]
+        return logged_steps_per_second(JOBS / "wide_layers.py", job, options, way.workers, gpu)
 
 
 def by_hand(way: Way, flags: Sequence[str], environment: dict[str, str]) -> float:

@@ -10,15 +10,12 @@ logs. All workers share the cores and the memory of this machine, and send their
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from turns import ratio
+from turns import logged_steps_per_second, ratio
 
 JOB = Path(__file__).parent / "jobs" / "wide_layers.py"
 PLANS = {"replicated": "", "sharded": '[optimizer]\nstate = "sharded"\n'}
@@ -52,20 +49,10 @@ def measured(plan: str, width: int, steps: int, workers: int) -> tuple[float, fl
     """Trains once; returns the mean memory of the workers in MiB, and the chief's steps per second."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "plan.toml").write_text(PLANS[plan])
-        job = [str(JOB), f"--model_dir={folder}/model", f"--width={width}", f"--steps={steps}"]
-        options = ["--worker", str(workers - 1), "--path", "modern", "--plan", f"{folder}/plan.toml"]
-        subprocess.run(
-            [sys.executable, "-m", "estimator_bridge", "launch", *options, *job],
-            check=True,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
-        )
+        job = [f"--model_dir={folder}/model", f"--width={width}", f"--steps={steps}"]
+        rate = logged_steps_per_second(JOB, job, ["--plan", f"{folder}/plan.toml"], workers)
         found = [float(file.read_text()) for file in Path(folder, "model").glob("memory-*")]
-        (log,) = Path(folder).glob("**/chief-0.log")
-        logged = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", log.read_text(), re.MULTILINE)]
-    return statistics.mean(found), statistics.median(logged[1:])
+    return statistics.mean(found), rate
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 Rates = dict[tuple[str, str], list[float]]
@@ -77,13 +78,22 @@ def take_turns(contestants: Mapping[str, Contestant], models: Sequence[str], run
     return rates
 
 
-def logged_steps_per_second(script: str | os.PathLike[str], flags: Sequence[str], options: Sequence[str]) -> float:
-    """Runs a script on the modern path; returns the median of the steps per second that Estimator logs, without the first line."""
-    command = [sys.executable, "-m", "estimator_bridge", "run", "--path", "modern", *options, os.fspath(script), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""})
-    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", done.stderr, re.MULTILINE)]
+def logged_steps_per_second(
+    script: str | os.PathLike[str], flags: Sequence[str], options: Sequence[str], workers: int = 1, gpu: bool = False
+) -> float:
+    """Runs a script on the modern path; returns the median of the steps per second that Estimator logs, without the first line.
+
+    With several workers, their chief logs.
+    """
+    hidden = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
+    with tempfile.TemporaryDirectory() as logs:
+        tasks = ["launch", "--worker", str(workers - 1), "--log-dir", logs] if workers > 1 else ["run"]
+        command = [sys.executable, "-m", "estimator_bridge", *tasks, "--path", "modern", *options, os.fspath(script), *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | hidden)
+        log = Path(logs, "chief-0.log").read_text() if workers > 1 and not done.returncode else done.stderr
+    rates = [float(rate) for rate in re.findall(r"^INFO.*global_step/sec: ([\d.]+)", log, re.MULTILINE)]
     if done.returncode or len(rates) < 2:
-        sys.exit(f"{script}: {done.stderr[-3000:]}")
+        sys.exit(f"{script}: {log[-3000:]}")
     return statistics.median(rates[1:])
 
 
