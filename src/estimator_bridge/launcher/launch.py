@@ -17,7 +17,7 @@ from estimator_bridge.launcher.audit.audit import AuditRequest
 from estimator_bridge.launcher.display import open_display
 from estimator_bridge.launcher.layout import Layout, local_layout
 from estimator_bridge.launcher.local_cluster import LocalCluster
-from estimator_bridge.launcher.monitors.resizing import ElasticSize
+from estimator_bridge.launcher.monitors.resizing import ElasticSize, Resizing
 from estimator_bridge.launcher.outcome import NoRestart, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Forker, Spawner
 from estimator_bridge.launcher.processes.task import Sink, Task
@@ -109,7 +109,7 @@ def launch(
                 tasks = _make_tasks(layout, arguments, rendezvous, log_dir, say)
                 with spawner or _make_spawner(preload if len(tasks) > 1 else None, log_dir) as starter:
                     cluster = LocalCluster(layout, tasks, starter, rendezvous, timeouts, say)
-                    outcome = Supervisor(cluster, show, running, size, asked).run()
+                    outcome = Supervisor(cluster, show, running, Resizing(cluster, size, asked) if size else None).run()
                 if running and outcome.code == 0 and outcome.workers is None:
                     say("launch", running.describe())
             if size and outcome.workers:

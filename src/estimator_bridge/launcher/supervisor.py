@@ -13,7 +13,7 @@ from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, 
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
-from estimator_bridge.launcher.monitors.resizing import ElasticSize, Resizing
+from estimator_bridge.launcher.monitors.resizing import Resizing
 from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.outcome import Judge, Outcome
@@ -31,18 +31,10 @@ class Supervisor:
         cluster: Cluster whose tasks have not started yet.
         show: Function that displays the tasks.
         audit: Audit of the cluster, if the user asked for one.
-        size: Numbers of workers with which the training can go on.
-        asked: Requests for more workers.
+        resizing: Changes of the number of workers, if the plan allows them.
     """
 
-    def __init__(
-        self,
-        cluster: LocalCluster,
-        show: Show,
-        audit: Audit | None = None,
-        size: ElasticSize | None = None,
-        asked: list[int] | None = None,
-    ) -> None:
+    def __init__(self, cluster: LocalCluster, show: Show, audit: Audit | None = None, resizing: Resizing | None = None) -> None:
         self._cluster = cluster
         self._show = show
         self._signals: list[int] = []  # that arrived, in their order
@@ -54,7 +46,7 @@ class Supervisor:
         # tasks fail, and the server of a lost machine is late.
         self._judges: tuple[Judge, ...] = (
             self._judge_signals,
-            *([Resizing(cluster, size, asked if asked is not None else []).judge] if size else []),
+            *([resizing.judge] if resizing else []),
             remote_tasks.judge,
             functools.partial(restarter.judge, remote_tasks),
             heartbeats.judge,
