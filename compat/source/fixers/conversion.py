@@ -33,7 +33,7 @@ from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_nam
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
-from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
+from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.script import SPEC, TPU, Script, arguments, code, makes, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
@@ -99,9 +99,14 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
     if not any(name.startswith("tensorflow.") for name in script.imported()):
         return Conversion(text, ())
     script = Script(with_functions(script))
-    if any(name.startswith(TPU) for name in script.imported()):
-        script = Script(without_tpu(script))
     changes: list[Change] = []
+    if any(name.startswith(TPU) for name in script.imported()):
+        lines = script.module.code.split("\n")
+        plain = without_tpu(script)
+        gone = [one for one in choices_for_tpu(script.module.code) if plain.split("\n")[one - 1] != lines[one - 1]]
+        message = "left out: the branch for TPUs; what else it has, the new script does not"
+        changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
+        script = Script(plain)
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models})

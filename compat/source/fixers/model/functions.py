@@ -184,9 +184,8 @@ class _Analysis:
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
-        tests = ModeTests(script, "mode", self._body, self._labels)
-        self._body = [as_test_of_mode(one, tests) for one in self._body]
         self._tests = ModeTests(script, "mode", self._body, self._labels)
+        self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._calls_of_keras()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:

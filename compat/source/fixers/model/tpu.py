@@ -29,18 +29,23 @@ def without_tpu(script: Script) -> str:
         simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"
     }
     text: str = script.module.visit(_WithoutTpu(script, asked - {""})).code
-    return text if text == script.module.code else _without_choices(text, _choices_for_tpu(script.module.code))
+    return text if text == script.module.code else _without_choices(text, choices_for_tpu(script.module.code))
 
 
-def _choices_for_tpu(text: str) -> set[int]:
-    """Returns the lines of tests that return an EstimatorSpec for TPUs, and below which a plain one is returned otherwise."""
+def choices_for_tpu(text: str) -> set[int]:
+    """Returns the lines of tests that return an EstimatorSpec for TPUs, and below which a plain one is returned otherwise.
+
+    Args:
+        text: Source, in Python 3.
+    """
     found: set[int] = set()
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
             continue
         for place, node in enumerate(function.body):
-            asks = isinstance(node, ast.If) and "tpu" in ast.unparse(node.test).lower().rpartition(".")[2]
-            if not asks or not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
+            if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
+                continue
+            if "tpu" not in ast.unparse(node.test).lower().rpartition(".")[2]:
                 continue
             otherwise = node.orelse or function.body[place + 1 :]
             if _spec_of(node.body) == "TPUEstimatorSpec" and _spec_of(otherwise) == "EstimatorSpec":

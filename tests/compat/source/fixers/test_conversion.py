@@ -204,6 +204,12 @@ def test_a_choice_that_decides_nothing_leaves_the_rest_as_it_was() -> None:
     assert "# kept comment" in changed
 
 
+def test_a_branch_for_tpus_that_goes_is_reported() -> None:
+    left_out = [change.line for change in converted("builders").changes if "the branch for TPUs" in change.message]
+    lines = (SCRIPTS / "builders.py").read_text().splitlines()
+    assert [lines[number - 1].strip() for number in left_out] == ['if params["use_tpu"]:'] * 2
+
+
 def test_functions_of_one_name_have_classes_of_their_own() -> None:
     """One is at the top, the other inside of a function."""
     conversion = converted("of_one_name")
