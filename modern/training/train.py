@@ -194,7 +194,9 @@ class _Source:
         else:
             position, step = self._begun
             self.endless = is_endless(dataset, self._distribution)
-            dataset, share = position.rest(dataset, step, self._distribution), position.describe(step)
+            dataset, share = position.rest(dataset, step, self._distribution), ""
+            if position.used(step):  # it may take long, and nothing else says why
+                logging.warn("The input goes on behind %d batches, which are read again and passed over.", position.used(step))
         if self._audited:
             dataset = dataset.map(lambda *batch: (*batch, _digest_column(batch)))
         logging.info("%s", " ".join(filter(None, [self._distribution.describe(self._size), share])))

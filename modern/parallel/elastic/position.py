@@ -19,7 +19,7 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.distribution.input_sharding import takes_context
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
-from estimator_bridge.runtime.dataset_sharding import Definition, are_shares, definition, without_order
+from estimator_bridge.runtime.dataset_sharding import Definition, definition, without_order
 
 FILE = "input_position.json"
 """File in the model_dir."""
@@ -48,11 +48,6 @@ class InputPosition:
             200
         """
         return (step - self.first_step) * self.batches
-
-    def describe(self, step: int) -> str:
-        """Returns a sentence for the log."""
-        used = self.used(step)
-        return f"The input goes on behind {used} batches, which are read again and passed over." if used else ""
 
     def rest(self, dataset: tf.data.Dataset, step: int, distribution: Distribution) -> tf.data.Dataset:
         """Returns the batches that this worker takes from a global step on.
@@ -161,8 +156,14 @@ def check_whole(pipeline: InputPipeline, input_fn: Callable[..., Any], distribut
     datasets = pipeline.datasets.values()
     own = tf.constant(list(map(int, definition(datasets))), tf.int64)
     every = [Definition(*row) for row in distribution.gather(own).numpy().tolist()]
-    if any(one.shards for one in every) or (len(every) > 1 and are_shares(every, "the input_fn")):
+    if any(one.shards for one in every):
         raise _refused("shards its dataset by itself", "Leave out dataset.shard.")
+    if any(one.generated or one.python for one in every):
+        raise _refused(
+            "reads its data by Python (a generator, tf.py_func), whose order nobody sees", "Use operations of TensorFlow."
+        )
+    if len({one.digest for one in every}) > 1:
+        raise _refused("gives the workers different datasets", "Return the same dataset in each task.")
     for name in without_order(datasets):
         raise _refused(
             f"reads its data in an order that differs from run to run ({name})",

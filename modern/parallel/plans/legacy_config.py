@@ -42,20 +42,17 @@ def plan_tables(legacy: LegacyConfig) -> tuple[dict[str, Any], Report]:
     if workers > 1:
         mesh["data"] = workers
         rows.append(Row("TF_CONFIG.cluster", {"workers": workers}, Fidelity.EXACT, f"data = {workers}", "chief included"))
-    if servers:
-        note = (
-            "workers train in step, and each holds the model on devices of its own" if servers > 1 else "one device needs none"
-        )
-        mesh |= {"model": servers} if servers > 1 else {}
-        rows.append(Row("TF_CONFIG.cluster.ps", servers, Fidelity.APPROXIMATE, f"model = {servers}", note))
-    tables: dict[str, Any] = {"mesh": mesh} if mesh else {}
+    rule = None
     if legacy.partitioner is not None:
         rule, row = _rule_of(legacy.partitioner)
         rows.append(row)
-        if rule is not None:
-            mesh.setdefault("model", rule["shards"])
-            tables |= {"mesh": mesh, "place": [rule]}
-    return tables, Report(tuple(rows))
+    devices = servers if servers > 1 or rule is None else rule["shards"]
+    mesh |= {"model": devices} if devices > 1 else {}
+    if servers:
+        becomes, note = f"model = {devices}", "workers train in step, and each holds the model on devices of its own"
+        rows.append(Row("TF_CONFIG.cluster.ps", servers, Fidelity.APPROXIMATE, becomes if devices > 1 else "no mesh", note))
+    tables: dict[str, Any] = {"mesh": mesh} if mesh else {}
+    return tables | ({"place": [rule]} if rule else {}), Report(tuple(rows))
 
 
 def _rule_of(partitioner: ConfigPart) -> tuple[dict[str, Any] | None, Row]:

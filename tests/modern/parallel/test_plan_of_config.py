@@ -106,6 +106,18 @@ def test_each_partitioner(partitioner: ConfigPart, place: list[Any], code: int) 
     assert report.exit_code() == code
 
 
+def test_the_parts_of_one_parameter_server_get_a_device_each() -> None:
+    """The report says the number that the plan has."""
+    cluster = {"cluster": {"chief": ["a:1"], "ps": ["b:1"]}}
+    partitioner = ConfigPart("fixed_size_partitioner", {"num_shards": 3})
+    tables, report = plan_tables(LegacyConfig(tf_config=cluster, partitioner=partitioner))
+    assert tables["mesh"] == {"model": 3}
+    assert "model = 3" in [row.target for row in report.rows]
+    tables, report = plan_tables(LegacyConfig(tf_config=cluster))
+    assert tables == {}
+    assert [row.target for row in report.rows] == ["no mesh"]
+
+
 def test_nothing_parallel_gives_an_empty_plan() -> None:
     assert plan_tables(LegacyConfig())[0] == {}
     assert legacy_of(NOT_PARALLEL)[0] == LegacyConfig()

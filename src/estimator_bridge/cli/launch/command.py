@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # each command of the program would wait for the launcher
     from estimator_bridge.launcher.layout import Layout
     from estimator_bridge.launcher.monitors.resizing import ElasticSize
     from estimator_bridge.launcher.processes.spawner import Spawner
+    from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 
 _logger = logging.getLogger(__name__)
 _EPILOG = """examples:
@@ -61,8 +62,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """Runs the cluster until it ends."""
     context = TaskContext.of_this_process()
     check_engine(arguments, context)
-    audit, plan = _audit(arguments, context), _plan_flags(arguments)
-    size = _elastic_size(arguments, context)
+    audit, plan = _audit(arguments, context), plan_of(arguments)
+    given = _plan_flags(arguments)
+    size = _elastic_size(arguments, context, plan)
     if arguments.engine in options.PRINTED:
         sys.stdout.write(scheduler_input(arguments, _counts(arguments)))
         return 0
@@ -72,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script_of(arguments).check()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     flags += ["--tf-version", arguments.tf_version] if arguments.tf_version else []
-    flags += plan
+    flags += given
     timeouts = Timeouts(
         arguments.ready_timeout,
         arguments.finish_timeout,
@@ -108,7 +110,6 @@ def _plan_flags(arguments: argparse.Namespace) -> list[str]:
     Raises:
         BridgeError: The plan cannot be carried out by these tasks.
     """
-    plan_of(arguments)
     flags = plan_flags(arguments)
     if flags and arguments.path != "modern":
         raise BridgeError(
@@ -120,7 +121,7 @@ def _plan_flags(arguments: argparse.Namespace) -> list[str]:
     return flags
 
 
-def _elastic_size(arguments: argparse.Namespace, context: TaskContext | None) -> ElasticSize | None:
+def _elastic_size(arguments: argparse.Namespace, context: TaskContext | None, plan: ParallelPlan) -> ElasticSize | None:
     """Returns the numbers of workers of an elastic plan for tasks of this machine, and sets how many begin.
 
     Raises:
@@ -128,7 +129,6 @@ def _elastic_size(arguments: argparse.Namespace, context: TaskContext | None) ->
     """
     from estimator_bridge.launcher.monitors.resizing import elastic_size
 
-    plan = plan_of(arguments)
     if not plan.elastic or context or arguments.hosts or arguments.engine != "local":
         return None  # each machine has one task, and takes part in every size that the plan allows
     size, number = elastic_size(_counts(arguments), arguments.worker is not None, plan.workers)
