@@ -185,7 +185,26 @@ FAULTS = (
     Fault("forget_bias in a variable of Ftrl", ("Ftrl",), {"lstm": ()}, ("Ftrl",)),
     Fault("bias left out", ("variable", "bias"), dense("use_bias=False")),
     Fault("last layer frozen", ("frozen", "trained", "trainable"), dense("trainable=False")),
-    Fault("another activation", ("network", "gradient", "output"), {"mlp": (('"tanh"', '"relu"'),), "conv": (('"tanh"', '"relu"'),), "towers": (('"tanh"', '"relu"'),), "lstm": (("LSTM(7)", 'LSTM(7, activation="relu")'),)}),
+    Fault("another activation", ("activation", "recurrent"), {"mlp": (('"tanh"', '"relu"'),), "conv": (('"tanh"', '"relu"'),), "towers": (('"tanh"', '"relu"'),), "lstm": (("LSTM(7)", 'LSTM(7, activation="relu")'),)}),
+    Fault("activation forgotten", ("activation",), {"mlp": (('"tanh"', "None"),), "conv": (('keras.layers.Activation("tanh"),', ""),), "towers": (('"tanh"', "None"),)}),
+    Fault(
+        "inputs in reverse order", ("order of elements", "recurrent"),
+        {
+            "mlp": (('"tanh")(inputs)', '"tanh")(inputs[:, ::-1])'),),
+            "conv": (("model(images, training=True)", "model(images[:, ::-1], training=True)"),),
+            "lstm": (("LSTM(7)(words)", "LSTM(7)(words[:, ::-1])"),),
+            "towers": (('features["dense"], training', 'features["dense"][:, ::-1], training'),),
+        },
+    ),
+    Fault(
+        "probabilities given to a loss of logits", ("outputs that the loss gets",),
+        {
+            "mlp": (("Dense(2)(net)", 'Dense(2, "softmax")(net)'),),
+            "conv": (("Dense(2, name", 'Dense(2, "softmax", name'),),
+            "deepfm": (("return self.bias + first + second", "return tf.sigmoid(self.bias + first + second)"),),
+        },
+    ),
+    Fault("second-order term doubled", ("forward pass",), {"deepfm": (("0.5 * tf.reduce_sum(", "tf.reduce_sum("),)}),
     Fault(
         "labels broadcast to a matrix", ("broadcast", "shape"),
         {

@@ -85,6 +85,33 @@ class GraphFacts:
 
 
 @dataclasses.dataclass(frozen=True)
+class ForwardValue:
+    """A tensor that the forward pass of the first step computes, or a variable that it reads.
+
+    Attributes:
+        name, type: Name and type of its operation.
+        inputs: Places of the tensors that it is computed from, among those of the side.
+        shape: Static shape; None if the rank is not known.
+        is_variable: True for a variable.
+        is_data: True if it depends on the batch or on a variable.
+        settings: Attributes and constant inputs of the operation -> what they are, as text.
+        body: Operations of a loop that computes it, or of a function that is called -> their number.
+        numbers: Size, sum, sum of sizes, sum of squares, least and largest element, and a sum that the order of elements changes; empty if
+            its elements were not looked at.
+    """
+
+    name: str
+    type: str
+    inputs: tuple[int, ...]
+    shape: tuple[int | None, ...] | None = None
+    is_variable: bool = False
+    is_data: bool = True
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    body: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    numbers: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class BatchEvidence:
     """One of the first training batches: that of the new script's own input, and the recorded one that replaced it.
 
@@ -126,6 +153,7 @@ class SideEvidence:
         learning_rates: Learning rates of each step, one for each optimizer.
         initial: Function that returns the side's own initial values, slots included.
         graph: Facts of the forward pass; None if it has no graph.
+        forward: Values that the forward pass of the first step computes, the loss last; empty if they were not looked at.
         changes_gradients: True if something lies between gradients and optimizer, e.g. clipping; None if that is not known.
         evaluation_dropout: Largest number of dropout operations of an evaluation; None if that is not known.
         collected_only: Regularization losses in the graph's collection that the loss does not contain.
@@ -146,6 +174,7 @@ class SideEvidence:
     learning_rates: tuple[tuple[float, ...], ...] = ()
     initial: Values = dict
     graph: GraphFacts | None = None
+    forward: tuple[ForwardValue, ...] = ()
     changes_gradients: bool | None = None
     evaluation_dropout: int | None = None
     collected_only: int = 0

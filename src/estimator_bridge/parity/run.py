@@ -38,6 +38,7 @@ SIDES = ("legacy", "modern")
 REFERENCE = "reference"  # the script on its original TensorFlow 1
 AGAIN = "again"  # the second run of a side, for its noise
 SHAKEN = "shaken"  # a run of the new side from values with errors in their last place
+LOOKED = "looked"  # a run of the new side's first step, which shows what its forward pass computes
 Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
@@ -183,7 +184,8 @@ def compare_rewrite(
     """Runs an old script on the legacy path and its rewrite in tf_keras, and compares what they did.
 
     The rewrite runs twice: with anchors, for the verdict, and freely, for information. If losses part between anchors for no reason that
-    a rule finds, it runs once more, with values that differ in their last place: rounding may have grown.
+    a rule finds, it runs once more, with values that differ in their last place: rounding may have grown. If the forward passes differ, its
+    first step runs once more, and shows the first operation that computes something else.
 
     Args:
         script: Unmodified TensorFlow 1 script.
@@ -220,10 +222,12 @@ def compare_rewrite(
         )
         old, new, freely = (order.trace(side) for side, order in orders.items())
         result = judged(old, new, freely)
-        if result.cause and result.cause.name is CauseName.LATER:
-            shaken = dataclasses.replace(orders["new"], side=SHAKEN, plan=dataclasses.replace(plan, is_shaken=True))
-            seconds[SHAKEN] = run_side(shaken, watch)
-            judged = functools.partial(judged, shaken=shaken.trace(SHAKEN))
+        more = {CauseName.LATER: SHAKEN, CauseName.FORWARD_PASS: LOOKED, CauseName.GRADIENTS: LOOKED}
+        if result.cause and (side := more.get(result.cause.name)):
+            once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
+            order = dataclasses.replace(orders["new"], side=side, plan=once_more)
+            seconds[side] = run_side(order, watch)
+            judged = functools.partial(judged, **{side: order.trace(side)})
             result = judged(old, new, freely)
         if noise:
             result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))

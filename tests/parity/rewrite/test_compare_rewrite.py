@@ -71,6 +71,12 @@ FITTED = "    model.fit(train, verbose=0)\n    model.evaluate(held_out, verbose=
 VALIDATED = (FITTED, "    model.fit(train, validation_data=train, verbose=0)")
 UNSEEN = ("keras.layers.LSTM(7)(words)", "(lambda state: 2 * state - tf.stop_gradient(state))(keras.layers.LSTM(7)(words))")
 BIAS = ('keras.layers.Dense(12, "tanh")', 'keras.layers.Dense(12, "tanh", bias_initializer="ones")')
+LINEAR = ('keras.layers.Dense(12, "tanh")', "keras.layers.Dense(12)")
+TRANSPOSED = (
+    "keras.layers.Flatten(),",
+    "keras.layers.Permute((3, 2, 1)), keras.layers.Reshape((6, 6, 4)), keras.layers.Flatten(),",
+)
+CELL = ("keras.layers.LSTM(7)", 'keras.layers.LSTM(7, activation="relu")')
 REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
 
 
@@ -84,6 +90,9 @@ REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
         ("lstm", FORGET, CauseName.INITIAL_VALUES),
         ("mlp", BIAS, CauseName.INITIAL_VALUES),
         ("lstm", UNSEEN, CauseName.GRADIENTS),
+        ("mlp", LINEAR, CauseName.ACTIVATION),
+        ("conv", TRANSPOSED, CauseName.ELEMENT_ORDER),
+        ("lstm", CELL, CauseName.RECURRENT),
         ("mlp", EVALUATED, CauseName.EVALUATION_DATA),
         ("mlp", VALIDATED, CauseName.EVALUATION_DATA),
         ("conv", REVERSED, CauseName.BATCH_ORDER),

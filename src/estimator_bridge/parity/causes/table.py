@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator_bridge.parity.causes.cause import Cause
-from estimator_bridge.parity.causes.loss import forward, gradients
+from estimator_bridge.parity.causes.loss import first_value, forward, gradients
 from estimator_bridge.parity.causes.measures import Rule
 from estimator_bridge.parity.causes.optimizers import hyperparameters, pairs, updates
 from estimator_bridge.parity.causes.structure import batches, initial_values, layers, variables
@@ -19,7 +19,14 @@ RULES: tuple[Rule, ...] = (
         batches.batch_order,
     ),
     *(layers.label_broadcast, layers.dropout, layers.batch_norm_updates, layers.flatten_order),
-    *(forward.loss_scale, forward.regularizer, layers.batch_norm_epsilon, forward.reported_loss, forward.forward_pass),
+    *(
+        forward.loss_scale,
+        forward.regularizer,
+        layers.batch_norm_epsilon,
+        forward.reported_loss,
+        first_value.first_value,
+        forward.forward_pass,
+    ),
     *(gradients.clipping, gradients.gradients, iterations.iterations, pairs.optimizer_parts, pairs.other_optimizer),
     *(updates.canned_defaults, updates.learning_rate, *hyperparameters.RULES, updates.momentum_scaling, updates.other_update),
     *(

@@ -6,7 +6,8 @@
       events.jsonl     one line an event, in order: train, step, trained, evaluated, predicted, note, failed
       model-0/ ...     the model_dirs of the side's Estimators
       batches/         one TFRecord file a call: the recorded batches (legacy side of a replay)
-      values/          checkpoints: values at the start, before and after the first step, and at the end of each training call
+      values/          checkpoints: values at the start, before and after the first step, and at the end of each training call; in
+                       operations.json, what the forward pass of the first step computes
       predictions/     one .npz a call
 
 In a cluster, SIDE/ has a folder of this kind for each task, such as ``chief-0``, with the tasks' ``logs`` and the model_dirs beside them.
@@ -17,6 +18,8 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+FORWARD_FILE = "operations.json"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -17,12 +19,13 @@ from estimator_bridge.parity.evidence import (
     BatchEvidence,
     DropoutSite,
     Evidence,
+    ForwardValue,
     GraphFacts,
     OptimizerEvidence,
     SideEvidence,
     StepEvidence,
 )
-from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.recording.trace import FORWARD_FILE, Trace
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles, other_values
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS
 from estimator_bridge.parity.values import read_value
@@ -81,12 +84,13 @@ def values_at(new: Trace, names: NewNames, kind: str, index: int) -> dict[str, A
     return {names.of_key(key): read_value(found, key) for key in names.compared() if key in found.entries}
 
 
-def gather(old: Trace, new: Trace) -> Evidence:
+def gather(old: Trace, new: Trace, looked: Trace | None = None) -> Evidence:
     """Reads the evidence of both sides.
 
     Args:
         old: Trace of the old side.
         new: Trace of the new side.
+        looked: Trace of the new side's first step, with what its forward pass computes.
     """
     names = NewNames(new)
     paired = names.paired
@@ -95,9 +99,15 @@ def gather(old: Trace, new: Trace) -> Evidence:
     )
     facts: dict[str, Any] = next(old.events("facts"), {})
     start = next(old.events("step"), {"step": 1})["step"] - 1
+    here, there = _old_side(old, new, names, facts), _new_side(old, new, names)
+    if looked:
+        here, there = (
+            dataclasses.replace(side, forward=read_forward(trace.folder / "values"))
+            for side, trace in ((here, old), (there, looked))
+        )
     return Evidence(
-        _old_side(old, new, names, facts),
-        _new_side(old, new, names),
+        here,
+        there,
         tuple(paired.get("unmatched_old", ())),
         tuple(paired.get("unmatched_new", ())),
         anchored,
@@ -223,6 +233,22 @@ def _graph(side: Trace) -> GraphFacts | None:
     if event is None:
         return None
     return GraphFacts(tuple(event["broadcasts"]), tuple(map(tuple, event["flattened"])), tuple(event["epsilons"]))
+
+
+def read_forward(folder: Path) -> tuple[ForwardValue, ...]:
+    """Reads the values of a forward pass; none if they were not looked at.
+
+    Args:
+        folder: Folder of a side's values.
+    """
+    path = folder / FORWARD_FILE
+    if not path.exists():
+        return ()
+    tuples = ("inputs", "numbers", "shape")
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        ForwardValue(**{**one, **{name: None if one[name] is None else tuple(one[name]) for name in tuples}}) for one in fields
+    )
 
 
 def _rates(side: Trace, steps: int) -> tuple[tuple[float, ...], ...]:

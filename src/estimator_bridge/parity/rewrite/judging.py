@@ -53,6 +53,7 @@ def judge_rewrite(
     command: tuple[str, ...],
     thresholds: Thresholds,
     shaken: Trace | None = None,
+    looked: Trace | None = None,
 ) -> ParityResult:
     """Compares an old script with its rewrite.
 
@@ -64,6 +65,7 @@ def judge_rewrite(
         command: Old script and its arguments, for the report.
         thresholds: Largest differences that count as equal.
         shaken: Trace of the new side with anchors whose values differ in their last place.
+        looked: Trace of the new side's first step, with what its forward pass computes.
 
     Returns:
         The result.
@@ -77,7 +79,7 @@ def judge_rewrite(
             expected="train, evaluate, predict or train_and_evaluate of a tf.estimator.Estimator",
             fix="Check the script and its arguments.",
         )
-    names, evidence = NewNames(new), gather(old, new)
+    names, evidence = NewNames(new), gather(old, new, looked)
     losses = pair_losses(old, new)
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
     updates, update_notes = _updates(evidence)

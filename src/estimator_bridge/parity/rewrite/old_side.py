@@ -19,7 +19,8 @@ from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
-from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
+from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
+from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 from estimator_bridge.parity.rewrite.inputs import graph_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
@@ -199,11 +200,14 @@ class _ReferenceHook(TrainHook):
         shuffles = any_shuffles(graph_shuffles(graph), None if draws_rows() else False)
         alone = sum(tf.is_tensor(one) and one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
+        self._forward = ForwardPass(self._loss, forward)  # adds Python functions, which the facts are not about
+        self._looked = self._forward.look() if not self._progress.steps else []
 
     def before_run(self, run_context: Any) -> Any:
         args = super().before_run(run_context)
         is_first = self._progress.steps < FIRST_STEPS
         more: dict[str, Any] = {"gradients": self._gradients, "applied": self._applied} if is_first else {}
+        more["looked"] = self._looked if not self._progress.steps else []
         more["optimizers"] = [fetched for _, _, fetched in self._optimizers]
         return v1.train.SessionRunArgs({**args.fetches, **more}, self._numbers)
 
@@ -236,6 +240,7 @@ class _ReferenceHook(TrainHook):
         for what in ("gradients", "applied"):
             np.savez(self._trace.folder / "values" / f"{what}-{index}.npz", **results[what])
         if index == 1:
+            self._forward.write(self._trace.folder / "values")
             shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batches"][0], strict=False)}
             self._trace.write("shapes", shapes=shapes)
         known = [

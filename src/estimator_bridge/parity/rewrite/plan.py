@@ -30,6 +30,7 @@ class RewritePlan:
         forget_bias: Pattern of the scopes of LSTM cells -> their forget_bias; TensorFlow 1's default for others.
         is_free: True to give back no values.
         is_shaken: True to give back values with an error in their last place, which shows what rounding grows to.
+        looks: True to record what the forward pass of the first step computes, and to end after it.
     """
 
     script: Script
@@ -41,6 +42,7 @@ class RewritePlan:
     forget_bias: tuple[tuple[str, float], ...] = ()
     is_free: bool = False
     is_shaken: bool = False
+    looks: bool = False
 
     def has_anchor(self, step: int, every: int) -> bool:
         """Returns True if a step has an anchor.

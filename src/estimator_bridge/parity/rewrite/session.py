@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,7 +18,8 @@ from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
-from estimator_bridge.parity.rewrite.graph_facts import graph_facts, source
+from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
+from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, rounded
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
@@ -66,6 +69,8 @@ class Session:
         self._losses: list[float] = []
         self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
         self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
+        self._forward: list[ForwardPass] = []  # of each gradient that a graph asks a tape for, in order
+        self._configurations: dict[int, dict[str, float]] = {}
         self._updated: dict[int, list[str]] = {}  # optimizer -> its variables
         self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
         self._rates: list[Any] | None = None
@@ -318,8 +323,8 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """True if no training step may follow: --steps, Ctrl-C or a second model ended the recording."""
-        return self._is_limited and self.index >= len(self._steps)
+        """True if no training step may follow: --steps, Ctrl-C or a second model ended the recording, or the first step was all."""
+        return self.index >= (1 if self.plan.looks else len(self._steps) if self._is_limited else math.inf)
 
     @property
     def in_step(self) -> bool:
@@ -343,6 +348,9 @@ class Session:
         described = [self._describe(optimizer) for optimizer in used]
         counted = [one["iterations"] for one in described]
         self.trace.write("step", call=CALL, step=self._start + self.index, loss=losses[0], iterations=counted)
+        if self.index == 1:
+            for forward in reversed(self._forward):
+                forward.write(self.trace.folder / "values")
         self._write_rates([one["hyperparameters"].get("learning_rate") for one in described])
         if self.index <= FIRST_STEPS:
             self._write_first(described)
@@ -363,7 +371,8 @@ class Session:
             self.trace.write("dropout", sites=eager, loops=[])
 
     def _describe(self, optimizer: Any) -> dict[str, Any]:
-        found = {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
+        found = self._configured(optimizer)
+        found |= {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
         if id(optimizer) in self._applied_rates:
             found["learning_rate"] = self._applied_rates[id(optimizer)]
         family = "legacy" if "legacy" in type(optimizer).__module__ else "new"
@@ -374,6 +383,16 @@ class Session:
             "iterations": int(optimizer.iterations.numpy()),
             "variables": self._updated.get(id(optimizer), []),
         }
+
+    def _configured(self, optimizer: Any) -> dict[str, float]:
+        """Returns the numbers that an optimizer of the script's own has in its configuration alone."""
+        if id(optimizer) not in self._configurations:
+            config: dict[str, Any] = {}
+            with contextlib.suppress(NotImplementedError):
+                config = optimizer.get_config()
+            numbers = {name: value for name, value in config.items() if name in _NUMBERS and isinstance(value, (int, float))}
+            self._configurations[id(optimizer)] = numbers
+        return dict(self._configurations[id(optimizer)])
 
     def record_loss(self, loss: Any) -> None:
         """Keeps the loss whose gradients a tape computed."""
@@ -425,8 +444,11 @@ class Session:
             self.trace.write("applied", changed=changed, known=bool(dense))
         self.record_values("applied", names, tensors)
 
-    def look_at_graph(self, graph: Any) -> None:
-        """Writes the random operations and the dropout of a training step's graph."""
+    def look_at_graph(self, graph: Any, loss: Any) -> None:
+        """Writes the random operations and the dropout of a training step's graph, and looks at what its forward pass computes."""
+        if self.plan.looks:
+            self._forward.append(ForwardPass(loss, (op for op in graph.get_operations() if "gradient_tape" not in op.name)))
+            self._forward[-1].look()
         outer = dropout.outermost(graph)
         in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
         self.trace.write("random", in_step=in_graph, functions=[])

@@ -14,24 +14,31 @@ from estimator_bridge.parity.evidence import DropoutSite, Evidence, GraphFacts
 
 @at(FORWARD)
 def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
-    """Yields a cause if the new step combines shapes [B, 1] and [B] where the old one does not: the loss is that of B x B pairs."""
-    old, new = evidence.old.graph, evidence.new.graph
+    """Yields a cause if only one side's step combines shapes [B, 1] and [B]: its loss is that of B x B pairs."""
+    old, new = (side.graph for side in (evidence.old, evidence.new))
     batches = [side.batch_shapes.items() for side in (evidence.old, evidence.new)]
     labels = [[shape for path, shape in batch if path.startswith("labels")] for batch in batches]
+    before, after = (graph.broadcasts if graph else () for graph in (old, new))
     if new is None:  # an eager step: only ranks tell
-        is_broadcast = sorted(map(len, labels[0])) != sorted(map(len, labels[1]))
+        is_other = sorted(map(len, labels[0])) != sorted(map(len, labels[1]))
     else:
-        is_broadcast = len(new.broadcasts) > (len(old.broadcasts) if old else 0)
-    if is_broadcast:
-        here, there = place.steps
-        spelled = [", ".join(str(list(shape)) for shape in side) or "unknown" for side in labels]
-        what = f"{some(list(new.broadcasts), 2)} of the new script combines" if new else "The new script may combine"
-        seen = f"{what} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
+        is_other = len(after) != len(before)
+    if not is_other:
+        return
+    here, there = place.steps
+    is_old = new is not None and len(before) > len(after)
+    spelled = [", ".join(str(list(shape)) for shape in side) or "unknown" for side in labels]
+    what = f"{some([*before] if is_old else [*after], 2)} of the {'old' if is_old else 'new'} script combines"
+    seen = f"{what if new else 'The new script may combine'} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
+    change = (
+        "Give labels and outputs one shape in the new script's loss (tf.squeeze(outputs, -1) or labels[:, None]). "
+        "compile(loss=f) gives f labels of shape (B, 1) for (B,); compute_loss gets them as they are."
+    )
+    if is_old:
         change = (
-            "Give labels and outputs one shape in the new script's loss (tf.squeeze(outputs, -1) or labels[:, None]). "
-            "compile(loss=f) gives f labels of shape (B, 1) for (B,); compute_loss gets them as they are."
+            "To train as the old script did, combine the same shapes; the old script's loss is probably not what was meant."
         )
-        yield place.cause(CauseName.BROADCAST, seen, change)
+    yield place.cause(CauseName.BROADCAST, seen, change)
 
 
 @at(FORWARD)

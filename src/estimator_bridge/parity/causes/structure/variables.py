@@ -26,6 +26,10 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         kind = CauseName.SHAPES if ranks[0] == ranks[1] else CauseName.MISSING_VARIABLES
         seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
+        if kind is CauseName.SHAPES and _outputs(evidence, missing) == _outputs(evidence, added):
+            change = (
+                "What these layers are given has another size: compare padding, strides, pooling and concatenation before them."
+            )
         yield Cause(kind, seen, change, evidence.start, both)
     elif both:
         kind = CauseName.MISSING_VARIABLES if missing else CauseName.EXTRA_VARIABLES
@@ -34,6 +38,11 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         if missing:
             change = "Add the layer, bias or embedding to the new script that has these variables."
         yield Cause(kind, seen, change, evidence.start, both)
+
+
+def _outputs(evidence: Evidence, names: list[str]) -> list[tuple[int, ...]]:
+    """Returns the sizes of variables without those of the layers' inputs."""
+    return sorted(evidence.shapes.get(name, ())[1:] for name in names)
 
 
 def untrained_variables(evidence: Evidence) -> Iterator[Cause]:

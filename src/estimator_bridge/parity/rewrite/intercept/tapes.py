@@ -50,7 +50,7 @@ def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
     if tf.executing_eagerly():
         session.record_loss(loss.numpy())
     else:
-        session.look_at_graph(tf.compat.v1.get_default_graph())
+        session.look_at_graph(tf.compat.v1.get_default_graph(), loss)
         tf.numpy_function(session.record_loss, [loss], [], stateful=True)
     session.ask([variable.name.partition(":")[0] for variable, _ in pairs], [value for _, value in pairs])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.parity.rewrite.graph_facts import source
+from estimator_bridge.parity.rewrite.forward_pass.facts import source
 
 
 def test_a_sparse_gradient_comes_from_its_values() -> None:

@@ -1,0 +1,226 @@
+"""The first value of the forward pass that only one side computes, found by the values of all that both sides compute.
+
+Right rewrites compute the same in other ways, so a value without a counterpart is no difference where a later one has its counterpart
+again. That is why the walk goes back from the loss, and ends at each value that both sides have.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
+from estimator_bridge.parity.causes.measures import FORWARD, Parting, at
+from estimator_bridge.parity.evidence import Evidence, ForwardValue
+
+_NEAR = 2e-5  # relative to the sum of sizes
+_PROBABILITIES = frozenset({"Softmax", "LogSoftmax", "Sigmoid"})
+_ACTIVATIONS = _PROBABILITIES | {"Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Tanh", "Softplus", "Softsign", "Erf"}
+_REORDERING = frozenset(
+    {
+        "Transpose",
+        "Reshape",
+        "ConcatV2",
+        "Pack",
+        "Unpack",
+        "ExpandDims",
+        "Squeeze",
+        "ReverseV2",
+        "StridedSlice",
+        "Split",
+        "SplitV",
+    }
+)
+_LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
+Side = Sequence[ForwardValue]
+
+
+@at(FORWARD)
+def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause that names the first operations whose values the two sides do not share."""
+    old, new = evidence.old.forward, evidence.new.forward
+    if not (old and new and old[-1].numbers and new[-1].numbers):
+        return
+    here, there = _first(old, new), _first(new, old)
+    pair = max(
+        ((mine, its) for mine in here for its in there),
+        key=lambda pair: (len(_shared(old, new, *pair)), -pair[0], -pair[1]),
+        default=None,
+    )
+    if pair is None:
+        return
+    mine, its = (side[number] for side, number in zip((old, new), pair, strict=True))
+    name, seen, change = _explain(old, new, mine, its, _shared(old, new, *pair))
+    losses = f"Losses from the same values and batch: old {place.steps[0].loss:.8g}, new {place.steps[1].loss:.8g}."
+    yield place.cause(name, f"{seen} All that is computed before is equal. {losses}", change, place.names)
+
+
+def _first(side: Side, other: Side) -> list[int]:
+    """Returns the places of the first values that the other side does not compute, in order."""
+    equal = _counterparts(side, other)
+    is_loss_equal = len(side) - 1 in equal  # by chance, where gradients differ: then only values of several elements tell
+    if is_loss_equal:
+        equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
+    found, waiting, seen = [], [len(side) - 1], set()
+    while waiting:
+        place = waiting.pop()
+        if place in seen or place in equal or not side[place].is_data or side[place].is_variable:
+            continue
+        seen.add(place)
+        unequal = [one for one in side[place].inputs if one not in equal and side[one].is_data and not side[one].is_variable]
+        waiting += unequal
+        if not unequal:
+            found.append(place)
+    return sorted(place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,))
+
+
+def _counterparts(side: Side, other: Side) -> dict[int, int]:
+    """Returns each value's place -> that of the value of the other side with the same elements, in the same order if there is one."""
+    of_size: dict[float, list[int]] = collections.defaultdict(list)
+    for number, value in enumerate(other):
+        if value.numbers:
+            of_size[value.numbers[0]].append(number)
+    equal = {}
+    for place, value in enumerate(side):
+        found = (
+            [number for number in of_size.get(value.numbers[0], ()) if _same_elements(value, other[number])]
+            if value.numbers
+            else []
+        )
+        if found:
+            equal[place] = next((number for number in found if _same_order(value, other[number])), found[0])
+    return equal
+
+
+def _same_elements(one: ForwardValue, other: ForwardValue) -> bool:
+    if not one.numbers or not other.numbers or one.numbers[0] != other.numbers[0]:
+        return False
+    _, _, sizes, squares, least, largest, _ = one.numbers
+    largest_size = max(abs(least), abs(largest))
+    scales = (0.0, sizes, sizes, squares * 2, largest_size, largest_size)
+    gaps = (abs(mine - its) for mine, its in zip(one.numbers, other.numbers, strict=True))
+    return all(gap <= _NEAR * scale for gap, scale in zip(gaps, scales, strict=False))
+
+
+def _same_order(one: ForwardValue, other: ForwardValue) -> bool:
+    return abs(one.numbers[-1] - other.numbers[-1]) <= _NEAR * one.numbers[2]
+
+
+def _shared(old: Side, new: Side, mine: int, its: int) -> list[tuple[ForwardValue, ForwardValue]]:
+    """Returns pairs of inputs with the same elements of an old and a new value."""
+    pairs = ((old[one], new[other]) for one in old[mine].inputs for other in new[its].inputs)
+    return [pair for pair in pairs if _same_elements(*pair)]
+
+
+def _explain(
+    old: Side, new: Side, mine: ForwardValue, its: ForwardValue, shared: list[tuple[ForwardValue, ForwardValue]]
+) -> tuple[CauseName, str, str]:
+    """Returns the name of the cause, what was seen, and what to change."""
+    in_order = {one.name for one, other in shared if _same_order(one, other)}
+    moved = [pair for pair in shared if pair[0].name not in in_order]
+    if moved:
+        return _order(old, new, (mine, its), moved[0])
+    both = f"The first values that differ: old {_spell(mine, old)}; new {_spell(its, new)}."
+    if mine.body or its.body:
+        return _loop(both, mine, its)
+    applied = [value.type if value.type in _ACTIVATIONS else "" for value in (mine, its)]
+    if shared and any(applied) and applied[0] != applied[1]:
+        return _activation(both, mine, its, shared[0])
+    if mine.type == its.type:
+        return CauseName.FORWARD_PASS, both, _of_one_type(old, new, mine, its)
+    return (
+        CauseName.FORWARD_PASS,
+        both,
+        f"Compute {mine.name} as the old script does: look for its {mine.type} in the new script.",
+    )
+
+
+def _order(
+    old: Side, new: Side, values: tuple[ForwardValue, ForwardValue], moved: tuple[ForwardValue, ForwardValue]
+) -> tuple[CauseName, str, str]:
+    old_way, new_way = (_way(side, value) for side, value in zip((old, new), moved, strict=True))
+    seen = (
+        f"{values[0].type} ({values[0].name}) of the old script and {values[1].type} ({values[1].name}) of the new one get the same "
+        f"elements in another order: old {old_way}; new {new_way}."
+    )
+    change = "Concatenate, transpose, reshape and slice in the old script's order: the weights that follow have it."
+    return CauseName.ELEMENT_ORDER, seen, change
+
+
+def _way(side: Side, value: ForwardValue) -> str:
+    """Spells a value, and the operations that moved its elements, the last one first."""
+    text = f"{value.name} {_shape(value)}"
+    for _ in range(4):
+        if value.type not in _REORDERING or not value.inputs:
+            break
+        constants = [text for key, text in value.settings.items() if key.startswith("input ")]
+        text += f" by {value.type} of {some(_inputs(side, value))}" + (f" ({some(constants)})" if constants else "")
+        value = side[value.inputs[0]]
+    return text
+
+
+def _loop(both: str, mine: ForwardValue, its: ForwardValue) -> tuple[CauseName, str, str]:
+    kinds = sorted(
+        kind
+        for kind in {*mine.body, *its.body}
+        if (kind in _ACTIVATIONS or kind.startswith("constant ")) and mine.body.get(kind, 0) != its.body.get(kind, 0)
+    )
+    unequal = [f"{kind}: old {mine.body.get(kind, 0)}, new {its.body.get(kind, 0)}" for kind in kinds]
+    seen = (
+        f"{both} In the loop or function that computes them: {some(unequal, 6)}."
+        if mine.body and its.body and unequal
+        else both
+    )
+    change = (
+        "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
+        "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
+    )
+    return CauseName.RECURRENT, seen, change
+
+
+def _activation(
+    both: str, mine: ForwardValue, its: ForwardValue, shared: tuple[ForwardValue, ForwardValue]
+) -> tuple[CauseName, str, str]:
+    is_loss = [any(word in value.type or word in value.name for word in _LOSSES) for value in (mine, its)]
+    if (its.type in _PROBABILITIES and is_loss[0]) or (mine.type in _PROBABILITIES and is_loss[1]):
+        where = "outputs before" if is_loss[0] else "outputs after"
+        change = f"Give the new script's loss the {where} {its.type if is_loss[0] else mine.type} (from_logits={is_loss[0]}), as in the old script."
+        return CauseName.LOGITS, both, change
+    wanted, present = (value.type if value.type in _ACTIVATIONS else "" for value in (mine, its))
+    change = f"Apply {wanted or f'no {present}'} to {shared[1].name}, as the old script does to {shared[0].name}."
+    return CauseName.ACTIVATION, both, change
+
+
+def _of_one_type(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> str:
+    unequal = [
+        f"{key}: old {mine.settings.get(key, 'computed')}, new {its.settings.get(key, 'computed')}"
+        for key in {**mine.settings, **its.settings}
+        if mine.settings.get(key) != its.settings.get(key)
+    ]
+    if unequal:
+        return f"Give {its.name} what {mine.name} has: {some(unequal, 4)}."
+    alone = [
+        [
+            _way(side, side[place])
+            for place in value.inputs
+            if not any(_same_elements(side[place], others[one]) for one in also.inputs)
+        ]
+        for side, value, others, also in ((old, mine, new, its), (new, its, old, mine))
+    ]
+    unequal = [f"{side} {some(ways)}" for side, ways in zip(("old", "new"), alone, strict=True) if ways]
+    return f"Give {its.name} what {mine.name} is computed from{': ' + '; '.join(unequal) if unequal else ''}."
+
+
+def _spell(value: ForwardValue, side: Side) -> str:
+    inputs = _inputs(side, value)
+    return f"{value.type} ({value.name}) {_shape(value)}" + (f" of {some(inputs)}" if inputs else "")
+
+
+def _inputs(side: Side, value: ForwardValue) -> list[str]:
+    """Returns the names of the variables and tensors that a value is computed from, without sizes and counters."""
+    read = [side[place] for place in value.inputs]
+    return [one.name for one in read if (one.is_variable and one.type != "Placeholder") or one.numbers[:1] > (1.0,)]
+
+
+def _shape(value: ForwardValue) -> str:
+    return "" if value.shape is None else f"[{', '.join('batch' if size is None else str(size) for size in value.shape)}]"

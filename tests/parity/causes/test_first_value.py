@@ -1,0 +1,172 @@
+"""The first value that only one side computes, from graphs that TensorFlow runs on the same batch and variables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.table import first_cause
+from estimator_bridge.parity.evidence import ForwardValue
+from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
+from estimator_bridge.parity.rewrite.gathering import read_forward
+from tests.parity.causes.synthetic import Training, evidence
+
+v1 = tf.compat.v1
+RANDOM = np.random.RandomState(1)
+ROWS = 6
+VALUES = {
+    "x": RANDOM.randn(ROWS, 4, 3).astype(np.float32),
+    "labels": np.array([0, 1, 1, 0, 1, 0], np.float32),
+    "kernel": RANDOM.randn(12, 4).astype(np.float32),
+    "out": RANDOM.randn(8, 1).astype(np.float32),
+}
+Model = Callable[[Any, Any, Any, Any], Any]
+
+
+def hidden(x: Any, kernel: Any) -> Any:
+    return tf.matmul(tf.reshape(x, [-1, 12]), kernel)
+
+
+def joined(first: Any, second: Any, out: Any) -> Any:
+    return tf.matmul(tf.concat([first, second], 1), out)[:, 0]
+
+
+def loss_of(logits: Any, labels: Any) -> Any:
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits))
+
+
+def plain(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(net, x[:, 0, :1] * net, out), labels)
+
+
+def computed_otherwise(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """The same, with other operations: no value of the loss has a counterpart."""
+    net = tf.maximum(tf.einsum("bi,io->bo", tf.reshape(x, [-1, 12]), kernel), 0.0)
+    logits = tf.reduce_sum(net * out[:4, 0], 1) + tf.reduce_sum(x[:, 0, :1] * net * out[4:, 0], 1)
+    return tf.reduce_mean(tf.math.softplus(logits) - logits * labels)
+
+
+def without_relu(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = hidden(x, kernel)
+    return loss_of(joined(net, x[:, 0, :1] * net, out), labels)
+
+
+def in_other_order(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(x[:, 0, :1] * net, net, out), labels)
+
+
+def transposed(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    return plain(tf.transpose(x, [0, 2, 1]), labels, kernel, out)
+
+
+def another_slice(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(net, x[:, 0, 1:2] * net, out), labels)
+
+
+def probabilities(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(tf.sigmoid(joined(net, x[:, 0, :1] * net, out)), labels)
+
+
+def another_factor(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(net, x[:, 0, :1] * net, out), labels * 0.9)
+
+
+def loop(activation: Callable[[Any], Any], number: float) -> Model:
+    """Returns a model with a recurrent loop."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        def step(index: Any, state: Any) -> Any:
+            return index + 1, activation(tf.matmul(tf.concat([state, x[:, index]], 1), kernel[:7]) + number)
+
+        _, state = tf.while_loop(lambda index, _: index < 4, step, [0, tf.zeros([ROWS, 4])])
+        return loss_of(joined(state, state, out), labels)
+
+    return model
+
+
+def forward(model: Model, folder: Path, *, in_functions: bool = False) -> tuple[ForwardValue, ...]:
+    """Runs a model in a graph, and returns what its forward pass computed."""
+    folder.mkdir()
+    v1.enable_control_flow_v2() if in_functions else v1.disable_control_flow_v2()
+    try:
+        with tf.Graph().as_default() as graph, v1.Session() as session:
+            batch = {name: v1.placeholder(tf.float32, [None, *VALUES[name].shape[1:]], name) for name in ("x", "labels")}
+            variables = [
+                v1.get_variable(name, initializer=VALUES[name], use_resource=in_functions) for name in ("kernel", "out")
+            ]
+            looked = ForwardPass(model(batch["x"], batch["labels"], *variables), graph.get_operations())
+            session.run(v1.global_variables_initializer())
+            values = looked.look()
+            session.run(values, {tensor: VALUES[name] for name, tensor in batch.items()})
+            looked.write(folder)
+    finally:
+        v1.enable_control_flow_v2()
+    return read_forward(folder)
+
+
+def cause_of(old: Model, new: Model, folder: Path, shift: float = 0.1) -> Cause:
+    here, there = (forward(model, folder / side, in_functions=side == "new") for side, model in (("old", old), ("new", new)))
+    found = first_cause(evidence(Training(), Training(shift=shift), {"forward": here}, {"forward": there}))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("new", "name", "words"),
+    [
+        (without_relu, CauseName.ACTIVATION, "Apply Relu to MatMul"),
+        (in_other_order, CauseName.ELEMENT_ORDER, "ConcatV2 of Relu, mul (1); new concat"),
+        (transposed, CauseName.ELEMENT_ORDER, "Transpose of x ([0, 2, 1])"),
+        (another_slice, CauseName.FORWARD_PASS, "old [0, 0, 0], new [0, 0, 1]"),
+        (probabilities, CauseName.LOGITS, "outputs before Sigmoid (from_logits=True)"),
+        (another_factor, CauseName.FORWARD_PASS, "of labels"),
+    ],
+)
+def test_the_first_operation_that_differs_is_named(tmp_path: Path, new: Model, name: CauseName, words: str) -> None:
+    found = cause_of(plain, new, tmp_path)
+
+    assert found.name is name
+    assert words in found.seen + found.change
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [(loop(tf.nn.relu, 1.0), "Relu: old 0, new 1, Tanh: old 1, new 0"), (loop(tf.tanh, 0.5), "constant 0.5: old 0, new 1")],
+)
+def test_loops_of_both_kinds_of_graphs_are_compared_by_what_they_do(tmp_path: Path, new: Model, words: str) -> None:
+    found = cause_of(loop(tf.tanh, 1.0), new, tmp_path)
+
+    assert found.name is CauseName.RECURRENT
+    assert words in found.seen
+
+
+def test_a_model_that_is_written_in_other_operations_differs_nowhere(tmp_path: Path) -> None:
+    """The losses of the evidence differ for a reason that the graphs do not show, so the next rule says what it knows."""
+    assert "The forward pass differs." in cause_of(plain, computed_otherwise, tmp_path).seen
+
+
+def test_the_fault_is_found_before_operations_that_only_look_different(tmp_path: Path) -> None:
+    def both(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        return computed_otherwise(tf.transpose(x, [0, 2, 1]), labels, kernel, out)
+
+    assert cause_of(plain, both, tmp_path).name is CauseName.ELEMENT_ORDER
+
+
+def test_without_the_values_of_both_sides_the_forward_pass_is_all_that_is_named(tmp_path: Path) -> None:
+    one = evidence(Training(), Training(shift=0.1), {"forward": forward(plain, tmp_path / "old")})
+    found = first_cause(one)
+
+    assert found is not None
+    assert found == first_cause(dataclasses.replace(one, old=dataclasses.replace(one.old, forward=())))
