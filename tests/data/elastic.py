@@ -1,6 +1,6 @@
 """A TensorFlow 1 script whose tasks note the rows of each step: ``elastic.py MODEL_DIR MAX_STEPS [SECONDS]``, the duration of a batch.
 
-``MODEL_DIR-rows`` gets a file for each process, named after its time and its chief's address, with a line for each batch: the global step
+``MODEL_DIR-rows`` gets a file for each process, named after its time and its cluster's addresses, with a line for each batch: the global step
 before it, and its rows. ``MODEL_DIR-pids`` gets a file for each task, with the number of its latest process.
 """
 
@@ -16,12 +16,13 @@ MODEL_DIR, MAX_STEPS = sys.argv[1:3]
 SECONDS = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
 CONFIG = json.loads(os.environ.get("TF_CONFIG", "{}"))
 TASK = CONFIG.get("task", {"type": "alone", "index": 0})
-CHIEF = CONFIG.get("cluster", {}).get("chief", ["alone"])[0]
+CLUSTER = CONFIG.get("cluster", {"chief": ["alone"]})
+TASKS = ",".join(CLUSTER["chief"] + CLUSTER.get("worker", []))
 for kind in ("rows", "pids"):
     os.makedirs(MODEL_DIR + "-" + kind, exist_ok=True)
 with open(os.path.join(MODEL_DIR + "-pids", "{type}-{index}".format(**TASK)), "w") as file:
     file.write(str(os.getpid()))
-ROWS = open(os.path.join(MODEL_DIR + "-rows", "{} {}".format(time.time(), CHIEF)), "w")
+ROWS = open(os.path.join(MODEL_DIR + "-rows", "{} {}".format(time.time(), TASKS)), "w")
 
 
 def note(step, rows):

@@ -156,3 +156,23 @@ def of_dict(fields: Mapping[str, Any]) -> ParallelPlan:
     rules, at = tuple(PlaceRule(**rule) for rule in placement.pop("rules")), tuple(placement.pop("at"))
     lists = {"elastic": tuple(fields["elastic"]) if fields["elastic"] else None, "shares": tuple(fields["shares"])}
     return ParallelPlan(**{**fields, **lists, "placement": PlacementPlan(rules=rules, at=at, **placement)})
+
+
+def shares_of(speeds: Sequence[float], batches: int) -> tuple[int, ...]:
+    """Returns the shares with which workers of different speed end a step earliest.
+
+    Each batch goes to the worker that would end first with it, which is the best for batches of one size.
+
+    Args:
+        speeds: Steps per second of one batch each that every worker reaches alone.
+        batches: Batches of a step, at least one for each worker.
+
+    Example:
+        >>> shares_of([6.0, 2.0], 8), shares_of([1.0, 1.0, 1.0], 4)
+        ((6, 2), (2, 1, 1))
+    """
+    shares = [1] * len(speeds)
+    for _ in range(batches - len(speeds)):
+        first = min(range(len(speeds)), key=lambda one: (shares[one] + 1) / speeds[one])
+        shares[first] += 1
+    return tuple(shares)

@@ -29,6 +29,7 @@ _EPILOG = """examples:
   estimator-bridge plan --mesh pipeline=2 --micro 8 train.py
   estimator-bridge plan --mesh model=4 --format json train.py
   estimator-bridge plan --plan plan.toml --out plan.svg train.py
+  estimator-bridge plan --micro 8 --speeds 6.1,2.2 train.py
   estimator-bridge plan --step-seconds 0.4 --rows 256 --bandwidth 12 --workers 2,4,8 train.py
 
 The script runs until it trains. Its training graph is built and placed, but nothing is computed, and only --out is written.
@@ -59,6 +60,13 @@ def add_parser(verbs: Any) -> None:
     )
     picture.complete = FILE
     parser.add_argument("--all", action="store_true", help="list every variable, however many there are")
+    parser.add_argument(
+        "--speeds",
+        type=lambda text: [number(float, "numbers above 0", 1e-9)(one) for one in text.split(",")],
+        metavar="A,B,...",
+        help="steps per second that each worker reaches alone, as run logs them: shows the shares of --micro batches with which a step ends "
+        "earliest",
+    )
     _add_extrapolation(parser)
     add_options(parser, "--py2", "--tf-version", "--fetch-contrib", "--verbose")
     add_script(parser)
@@ -97,6 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
             fix="Leave these out: N workers with a batch each take as long as an elastic plan with micro = N on N workers.",
         )
     _check_picture(arguments.out)
+    _check_speeds(arguments.speeds, plan)
     found = _estimated(script, plan)
     more = _extrapolated(found, plan, measured, arguments.workers)
     if arguments.format == "json":
@@ -107,11 +116,23 @@ def execute(arguments: argparse.Namespace) -> int:
         _print_workers(console, found, plan.data)
     if plan.elastic or plan.shares:
         _print_whole_batches(console, plan)
+    if arguments.speeds:
+        _print_shares(console, arguments.speeds, plan.micro)
     if more:
         _print_extrapolated(console, more)
     if arguments.out is not None:
         _write_picture(console, arguments.out, f"estimator-bridge plan {plan.placement} {script}")
     return 0
+
+
+def _check_speeds(speeds: Sequence[float] | None, plan: ParallelPlan) -> None:
+    if speeds and (plan.shares or plan.micro < len(speeds)):
+        raise BridgeError(
+            "The batches of a step cannot be shared between these workers.",
+            expected=f"--micro {len(speeds)} or more, one batch for each worker, and a plan without shares",
+            received=f"{len(speeds)} speeds, {plan.micro} batches" + (f", shares = {list(plan.shares)}" if plan.shares else ""),
+            fix="Give --micro a number of batches that a step should take in all.",
+        )
 
 
 def _check_picture(out: Path | None) -> None:
@@ -250,6 +271,20 @@ def _print_whole_batches(console: Console, plan: ParallelPlan) -> None:
     takes = {1: "1 worker takes"} | {number: f"{number} workers take" for number in numbers if number > 1}
     shares = "; ".join(f"{takes[number]} {', '.join(map(str, plan.step_batches(number)))}" for number in numbers)
     console.print(f"A step takes {plan.micro} whole batches: {shares}.", highlight=False, soft_wrap=True)
+
+
+def _print_shares(console: Console, speeds: Sequence[float], batches: int) -> None:
+    from estimator_bridge.modern.parallel.plans.plan import shares_of
+
+    shares = shares_of(speeds, batches)
+    seconds = max(share / speed for share, speed in zip(shares, speeds, strict=True))
+    equal = batches / len(speeds) / min(speeds)
+    console.print(
+        f"shares = {list(shares)} ends a step earliest: the batches take {seconds:.3g} s, equal shares {equal:.3g} s (extrapolated).",
+        highlight=False,
+        soft_wrap=True,
+        markup=False,
+    )
 
 
 def _print_extrapolated(console: Console, more: Sequence[Extrapolation]) -> None:

@@ -2,28 +2,32 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from estimator_bridge.cluster.preemption import handle_signals
 from estimator_bridge.cluster.rendezvous import VARIABLE, Flag, Rendezvous
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.audit.audit import AuditRequest
 from estimator_bridge.launcher.display import open_display
 from estimator_bridge.launcher.layout import Layout, local_layout
 from estimator_bridge.launcher.local_cluster import LocalCluster
-from estimator_bridge.launcher.monitors.resizing import ElasticSize, Resizing
-from estimator_bridge.launcher.outcome import NoRestart, Outcome, Timeouts
+from estimator_bridge.launcher.machines import Machines
+from estimator_bridge.launcher.monitors.resizing import ElasticSize, Regrouping, Resizing
+from estimator_bridge.launcher.outcome import SIGNALLED, NoRestart, Outcome, Timeouts
 from estimator_bridge.launcher.processes.spawner import Forker, Spawner
 from estimator_bridge.launcher.processes.task import Sink, Task
 from estimator_bridge.launcher.supervisor import Supervisor
 
 _ATTEMPTS = 3
+_NO_RENDEZVOUS = "The rendezvous of the launchers cannot be used."
 _UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 
 
@@ -69,7 +73,7 @@ def launch(
     audit: AuditRequest | None = None,
     shared_folder: Path | None = None,
     spawner: Spawner | None = None,
-    size: ElasticSize | None = None,
+    size: ElasticSize | Machines | None = None,
 ) -> LaunchResult:
     """Runs the tasks of a cluster that belong to this machine until they end.
 
@@ -85,7 +89,8 @@ def launch(
         audit: Request to look for silent faults of the training.
         shared_folder: Rendezvous folder that the launchers of a cluster on several machines share.
         spawner: Spawner of tasks that do not run on this machine.
-        size: Numbers of workers with which a training on this machine can go on when one is lost; SIGUSR1 asks for more of them.
+        size: Numbers of workers with which a training on this machine can go on when one is lost; SIGUSR1 asks for more of them. For a
+            training on several machines, those that can take part.
 
     Returns:
         The end of the cluster; no process of it is left.
@@ -95,11 +100,13 @@ def launch(
     """
     _make_folder(log_dir, "The tasks' logs cannot be written.", "--log-dir")
     asked: list[int] = []
-    more = handle_signals(asked.append, signal.SIGUSR1) if size else contextlib.nullcontext()
+    more = handle_signals(asked.append, signal.SIGUSR1) if isinstance(size, ElasticSize) else contextlib.nullcontext()
+    outcome, tasks = Outcome(0), list[Task]()
+    in_vain = 0  # starts in a row without a step
     with more, open_display(stream) as (say, show):
-        waiting = iter(layouts)
+        waiting = _of_round(size, say) if isinstance(size, Machines) else iter(layouts)
         while (layout := next(waiting, None)) is not None:
-            with _open_rendezvous(shared_folder) as rendezvous:
+            with _open_rendezvous(size.folder if isinstance(size, Machines) else shared_folder) as rendezvous:
                 _begin(rendezvous, layout)
                 if layout.is_local:
                     rendezvous.set_flag(Flag.LOOPBACK)
@@ -109,16 +116,49 @@ def launch(
                 tasks = _make_tasks(layout, arguments, rendezvous, log_dir, say)
                 with spawner or _make_spawner(preload if len(tasks) > 1 else None, log_dir) as starter:
                     cluster = LocalCluster(layout, tasks, starter, rendezvous, timeouts, say)
-                    outcome = Supervisor(cluster, show, running, Resizing(cluster, size, asked) if size else None).run()
+                    outcome = Supervisor(cluster, show, running, _resizing(cluster, size, asked)).run()
                 if running and outcome.code == 0 and outcome.workers is None:
                     say("launch", running.describe())
-            if size and outcome.workers:
-                waiting = local_layouts(size.counts(outcome.workers))
+            in_vain = 0 if any(task.step for task in tasks) else in_vain + 1
+            if following := _following(size, outcome, say, in_vain):
+                waiting = following
                 continue
             if outcome.no_restart is not NoRestart.PORT_TAKEN:
                 break
             say("launch", "a port was taken before its server started")
-    return LaunchResult(outcome, tasks)
+    return LaunchResult(_ended(size, outcome) if isinstance(size, Machines) else outcome, tasks)
+
+
+def _ended(machines: Machines, outcome: Outcome) -> Outcome:
+    """Tells machines that stand by of the end; returns it, or that of the others if this machine stood by."""
+    if not machines.members:
+        return Outcome(machines.exit_code)
+    if outcome.problem is not None or not outcome.code:  # else this machine leaves, and the others go on
+        machines.end(outcome.code)
+    return outcome
+
+
+def _following(size: ElasticSize | Machines | None, outcome: Outcome, say: Sink, in_vain: int) -> Iterator[Layout] | None:
+    """Returns the layouts with which a training goes on after a change of its workers; None if it does not."""
+    if isinstance(size, ElasticSize) and outcome.workers:
+        return local_layouts(size.counts(outcome.workers))
+    if isinstance(size, Machines) and (outcome.workers or outcome.lost) and in_vain < _ATTEMPTS:
+        return _of_round(size, say, outcome.lost)
+    return None
+
+
+def _resizing(cluster: LocalCluster, size: ElasticSize | Machines | None, asked: list[int]) -> Resizing | Regrouping | None:
+    if isinstance(size, Machines):
+        return Regrouping(cluster, size)
+    return Resizing(cluster, size, asked) if size else None
+
+
+def _of_round(machines: Machines, say: Sink, lost: Collection[TaskId] = ()) -> Iterator[Layout]:
+    """Yields the layout of the next round, as often as its port may be taken; nothing if the training has ended."""
+    _make_folder(machines.folder.parent, _NO_RENDEZVOUS, "--rendezvous")
+    with handle_signals(lambda number: sys.exit(SIGNALLED + number), signal.SIGTERM):
+        layout = machines.join(functools.partial(say, "launch"), lost)
+    return iter([layout] * _ATTEMPTS if layout else [])
 
 
 def local_layouts(counts: Mapping[str, int]) -> Iterator[Layout]:
@@ -132,7 +172,7 @@ def _open_rendezvous(shared: Path | None) -> Iterator[Rendezvous]:
         with tempfile.TemporaryDirectory(prefix="estimator-bridge-") as folder:
             yield Rendezvous(Path(folder))
     else:
-        _make_folder(shared, "The rendezvous of the launchers cannot be used.", "--rendezvous")
+        _make_folder(shared, _NO_RENDEZVOUS, "--rendezvous")
         yield Rendezvous(shared.absolute())
 
 

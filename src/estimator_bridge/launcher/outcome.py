@@ -2,8 +2,9 @@
 
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 
 SIGNALLED = 128
@@ -32,12 +33,14 @@ class Outcome:
         problem: Message for the user; None after a success, and if the user ended the cluster.
         no_restart: Reason not to restart the task whose failure ended the cluster.
         workers: Number of workers with which the training begins again; None if it has ended.
+        lost: Tasks of other machines without which it ended; an elastic training goes on without them.
     """
 
     code: int
     problem: BridgeError | None = None
     no_restart: NoRestart | None = None
     workers: int | None = None
+    lost: Collection[TaskId] = ()
 
 
 Judge = Callable[[], Outcome | None]

@@ -13,7 +13,7 @@ from estimator_bridge.launcher.monitors.endings import Completion, judge_audit, 
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.monitors.remote_tasks import RemoteTasks
-from estimator_bridge.launcher.monitors.resizing import Resizing
+from estimator_bridge.launcher.monitors.resizing import Regrouping, Resizing
 from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.monitors.stall import Stall
 from estimator_bridge.launcher.outcome import Judge, Outcome
@@ -31,13 +31,16 @@ class Supervisor:
         cluster: Cluster whose tasks have not started yet.
         show: Function that displays the tasks.
         audit: Audit of the cluster, if the user asked for one.
-        resizing: Changes of the number of workers, if the plan allows them.
+        resizing: Changes of the number of workers or of the machines, if the plan allows them.
     """
 
-    def __init__(self, cluster: LocalCluster, show: Show, audit: Audit | None = None, resizing: Resizing | None = None) -> None:
+    def __init__(
+        self, cluster: LocalCluster, show: Show, audit: Audit | None = None, resizing: Resizing | Regrouping | None = None
+    ) -> None:
         self._cluster = cluster
         self._show = show
         self._signals: list[int] = []  # that arrived, in their order
+        self._is_regrouping = isinstance(resizing, Regrouping)
         preflight = Preflight(cluster)
         self._restarter = restarter = Restarter(cluster, preflight)
         self._heartbeats = heartbeats = Heartbeats(cluster, preflight)
@@ -69,7 +72,8 @@ class Supervisor:
                 self._end()
             if outcome.workers is not None and self._signals:  # the user ended what was about to begin again
                 outcome = Outcome(128 + self._signals[0])
-            self._remote_tasks.report(outcome)
+            if not (self._is_regrouping and outcome.lost and not self._signals):  # which is no failure of this machine
+                self._remote_tasks.report(outcome)
         return outcome
 
     def _watch(self) -> Outcome:

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.launcher.ports import free_ports
 from estimator_bridge.modern.parallel.elastic.position import FILE, InputPosition, check_whole, common_position, keep_position
 from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan, of_dict
 from estimator_bridge.modern.parallel.plans.reading import read_plan
@@ -314,12 +315,12 @@ def rows_of_steps(folder: Path) -> list[list[int]]:
     began: dict[str, float] = {}
     noted: dict[int, dict[str, list[int]]] = {}
     for file in folder.iterdir():
-        at, chief = file.name.split()
-        began[chief] = min(began.get(chief, float(at)), float(at))
+        at, cluster = file.name.split()
+        began[cluster] = min(began.get(cluster, float(at)), float(at))
         for line in file.read_text().splitlines():
             step, *rows = map(int, line.split())
-            noted.setdefault(step, {}).setdefault(chief, []).extend(rows)
-    return [sorted(noted[step][max(noted[step], key=lambda chief: began[chief])]) for step in sorted(noted)]
+            noted.setdefault(step, {}).setdefault(cluster, []).extend(rows)
+    return [sorted(noted[step][max(noted[step], key=lambda cluster: began[cluster])]) for step in sorted(noted)]
 
 
 def saved_step(folder: Path) -> int:
@@ -375,6 +376,55 @@ def test_a_training_that_loses_workers_and_gets_one_back_takes_the_same_rows(tmp
     assert len(steps) == 60
     assert all(len(rows) == 16 for rows in steps)
     assert rows_of_steps(tmp_path / "broken-rows") == steps
+    once, again = (saved(tmp_path / name) for name in ("unbroken", "broken"))
+    for name, value in once.items():
+        np.testing.assert_allclose(again[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.slow
+def test_machines_leave_and_come_back(tmp_path: Path) -> None:
+    """A launcher for each of four machines: two train after SIGTERM to one, four when it is back, two when the chief's is killed."""
+    unbroken = estimator_bridge_command(*command(tmp_path, "unbroken", "run"), cwd=tmp_path)
+    assert unbroken.code == 0, unbroken.err[-3000:]
+    hosts = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
+    options = ["launch", "--hosts", hosts, "--worker", "3", "--rendezvous", "rendezvous"]
+    launchers: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(task: str) -> None:
+        started = [*options, "--task", task, "--log-dir", f"logs-{task}"]
+        with (tmp_path / f"{task}.out").open("a") as output:
+            launchers[task] = subprocess.Popen(
+                [sys.executable, "-m", "estimator_bridge", *command(tmp_path, "broken", *started), "0.1"],
+                cwd=tmp_path,
+                stdout=output,
+                stderr=output,
+            )
+
+    def machines() -> list[int]:
+        files = sorted((tmp_path / "rendezvous").glob("round-*.json"), key=lambda file: int(file.stem[6:]))
+        return [len(json.loads(file.read_text())) for file in files]
+
+    try:
+        for task in ("chief:0", "worker:0", "worker:1", "worker:2"):
+            start(task)
+        wait_for_step(tmp_path / "broken", 5)
+        launchers["worker:1"].terminate()
+        wait_until(lambda: machines() == [4, 2])
+        assert launchers["worker:1"].wait(100) == 143
+        wait_for_step(tmp_path / "broken", saved_step(tmp_path / "broken") + 5)
+        start("worker:1")
+        wait_until(lambda: machines() == [4, 2, 4])
+        wait_for_step(tmp_path / "broken", saved_step(tmp_path / "broken") + 5)
+        launchers["chief:0"].kill()
+        launchers["chief:0"].wait()
+        codes = [launcher.wait(300) for task, launcher in launchers.items() if task != "chief:0"]
+    finally:
+        for launcher in launchers.values():
+            launcher.kill()
+            launcher.wait()
+    assert codes == [0, 0, 0], "one of them stood by"
+    assert machines() == [4, 2, 4, 2]
+    assert rows_of_steps(tmp_path / "broken-rows") == rows_of_steps(tmp_path / "unbroken-rows")
     once, again = (saved(tmp_path / name) for name in ("unbroken", "broken"))
     for name, value in once.items():
         np.testing.assert_allclose(again[name], value, rtol=1e-5, atol=1e-6, err_msg=name)

@@ -71,3 +71,10 @@ def test_plan_prints_what_it_extrapolates(tmp_path: Path) -> None:
     ended = estimator_bridge_command("plan", "--rows", 64, *command[3:], cwd=tmp_path)
     assert ended.code == 2
     assert "no --step-seconds and no --bandwidth" in ended.err
+
+
+def test_plan_prints_the_shares_of_unequal_workers(tmp_path: Path) -> None:
+    """Six batches of 1 / 6 s beside two of 1 / 2 s; equal shares would wait two seconds for the slower one."""
+    ended = estimator_bridge_command("plan", "--micro", 8, "--speeds", "6,2", ROOT / "examples/parallel/train.py", cwd=tmp_path)
+    assert ended.code == 0, ended.err[-2000:]
+    assert "shares = [6, 2] ends a step earliest: the batches take 1 s, equal shares 2 s (extrapolated)." in ended.out

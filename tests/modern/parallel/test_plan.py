@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.modern.parallel.plans.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule, of_dict
+from estimator_bridge.modern.parallel.plans.plan import HOST, ParallelPlan, PlacementPlan, PlaceRule, of_dict, shares_of
 from estimator_bridge.modern.parallel.plans.reading import of_mesh, read_plan
 
 WHOLE = """
@@ -156,3 +159,14 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """The message names it."""
     with pytest.raises(BridgeError, match=r"missing\.toml"):
         read_plan(tmp_path / "missing.toml")
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=4), st.integers(0, 6))
+def test_no_other_shares_end_a_step_earlier(speeds: list[float], more: int) -> None:
+    """All ways to share the batches out are tried."""
+    batches = len(speeds) + more
+    ways = [way for way in itertools.product(range(1, batches + 1), repeat=len(speeds)) if sum(way) == batches]
+    seconds = [max(share / speed for share, speed in zip(way, speeds, strict=True)) for way in ways]
+    found = shares_of(speeds, batches)
+    assert found in ways
+    assert seconds[ways.index(found)] == min(seconds)

@@ -21,6 +21,7 @@ from estimator_bridge.errors import BridgeError
 if TYPE_CHECKING:  # each command of the program would wait for the launcher
     from estimator_bridge.launcher.audit.audit import AuditRequest
     from estimator_bridge.launcher.layout import Layout
+    from estimator_bridge.launcher.machines import Machines
     from estimator_bridge.launcher.monitors.resizing import ElasticSize
     from estimator_bridge.launcher.processes.spawner import Spawner
     from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
@@ -121,19 +122,36 @@ def _plan_flags(arguments: argparse.Namespace) -> list[str]:
     return flags
 
 
-def _elastic_size(arguments: argparse.Namespace, context: TaskContext | None, plan: ParallelPlan) -> ElasticSize | None:
-    """Returns the numbers of workers of an elastic plan for tasks of this machine, and sets how many begin.
+def _elastic_size(
+    arguments: argparse.Namespace, context: TaskContext | None, plan: ParallelPlan
+) -> ElasticSize | Machines | None:
+    """Returns the numbers of workers of an elastic plan, and sets how many begin; for several machines, those that can take part.
 
     Raises:
         BridgeError: The tasks do not suit the plan.
     """
+    from estimator_bridge.launcher.machines import Machines
     from estimator_bridge.launcher.monitors.resizing import elastic_size
 
-    if not plan.elastic or context or arguments.hosts or arguments.engine != "local":
-        return None  # each machine has one task, and takes part in every size that the plan allows
-    size, number = elastic_size(_counts(arguments), arguments.worker is not None, plan.workers)
+    if not plan.elastic or context or arguments.engine != "local":
+        return None  # a scheduler has one task a machine, which takes part in every size that the plan allows
+    counts = _counts(arguments)
+    size, number = elastic_size(counts, arguments.worker is not None or bool(arguments.hosts), plan.workers)
     arguments.worker = number - 1
-    return size
+    if not arguments.hosts or not arguments.rendezvous:
+        return size if not arguments.hosts else None
+    if counts["evaluator"] or arguments.task == "evaluator:0":
+        raise BridgeError(
+            "An evaluator cannot follow an elastic training on several machines.",
+            expected="a chief and workers",
+            received="an evaluator",
+            fix="Leave it out, and evaluate the checkpoints with estimator-bridge run, without the plan.",
+        )
+    layout = next(iter(_layouts(arguments, context)))
+    own = next(iter(layout.tf_configs))
+    hosts = [*layout.addresses.values()]
+    lost = 45.0 if arguments.return_timeout is None else arguments.return_timeout
+    return Machines(arguments.rendezvous, hosts, layout.addresses[own], plan.workers, ready=arguments.ready_timeout, lost=lost)
 
 
 def _audit(arguments: argparse.Namespace, context: TaskContext | None) -> AuditRequest | None:

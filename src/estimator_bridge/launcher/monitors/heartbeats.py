@@ -155,7 +155,7 @@ class Heartbeats:
                     fix="Check that machine, and start the launcher of every task again: training goes on from the last checkpoint. If a "
                     "scheduler restarts a lost launcher, give it the necessary time with --return-timeout SECONDS.",
                 )
-                return Outcome(1, problem)
+                return Outcome(1, problem, lost=self.given_up)
         return None
 
     def _is_needed(self, task: TaskId) -> bool:

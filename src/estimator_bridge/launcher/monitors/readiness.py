@@ -74,7 +74,8 @@ class Preflight:
         mistaken = [str(answer) for answer in answers if answer.health is Health.MISTAKEN]
         missing = [str(answer) for answer in answers if answer.health is Health.MISSING]
         if mistaken or (missing and self._asked_at - self._since > self._cluster.timeouts.ready):
-            return Outcome(1, self._not_ready(mistaken + missing))
+            silent = [answer.task for answer in answers if answer.health is Health.MISSING]
+            return Outcome(1, self._not_ready(mistaken + missing), lost=[] if mistaken else silent)
         if missing:
             return None
         self.gang_starts = starts

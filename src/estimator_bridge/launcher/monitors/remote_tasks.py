@@ -64,7 +64,7 @@ class RemoteTasks:
         if failures and (any(task.was_preempted for task in self._cluster.trainers) or self._ends_training(failures.keys())):
             names = ", ".join(map(str, failures))
             self._cluster.say(f"asked to end on another machine: {names}; training does not go on without it")
-            return Outcome(next(iter(failures.values())).code)
+            return Outcome(next(iter(failures.values())).code, lost=[*failures])
         return None
 
     def _ends_training(self, lost: Collection[TaskId]) -> bool:

@@ -1,13 +1,17 @@
 """Changes of the number of workers of a training: fewer when one is lost, more when the user asks."""
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 
 from estimator_bridge.cluster.preemption import EXIT_CODE
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
+from estimator_bridge.launcher.machines import Machines
 from estimator_bridge.launcher.outcome import SIGNALLED, Outcome
 from estimator_bridge.launcher.processes.task import State
+
+_LOOK_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,3 +107,30 @@ class Resizing:
             return None
         self._cluster.say(f"{reason}: the training goes on from its last checkpoint with {number} workers")
         return Outcome(0, workers=number)
+
+
+class Regrouping:
+    """Ends the task of this machine so that the training begins again on more or fewer machines.
+
+    Args:
+        cluster: Cluster that runs.
+        machines: Machines that take part.
+    """
+
+    def __init__(self, cluster: LocalCluster, machines: Machines) -> None:
+        self._cluster = cluster
+        self._machines = machines
+        self._looked_at = 0.0
+
+    def judge(self) -> Outcome | None:
+        """Returns the end of the round if another one should begin, else None."""
+        reason = ""
+        if any(task.was_preempted for task in self._cluster.trainers):
+            reason = "a task was asked to end"  # its launcher, or another one, ends with it or comes to the next round
+        elif time.monotonic() - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = time.monotonic()
+            reason = self._machines.wanted()
+        if not reason:
+            return None
+        self._cluster.say(f"{reason}: the training goes on from its last checkpoint with the machines that are there")
+        return Outcome(0, workers=len(self._machines.members))
