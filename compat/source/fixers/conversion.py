@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -67,11 +67,13 @@ class Conversion:
         text: The new script.
         changes: Outcome for each construct, in the order of the old script's lines.
         models: Class for each model function that was converted, by the function's name.
+        makers: Functions that return an Estimator, which is a model now.
     """
 
     text: str
     changes: tuple[Change, ...]
     models: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    makers: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:
@@ -79,13 +81,19 @@ class Conversion:
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
 
-def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({}), shim: bool = False) -> Conversion:
+def convert(
+    text: str,
+    elsewhere: Mapping[str, str] = types.MappingProxyType({}),
+    shim: bool = False,
+    makers: Collection[str] = (),
+) -> Conversion:
     """Converts a script; nothing of it is executed.
 
     Args:
         text: Source of the script or of a module that it imports, in Python 3.
         elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
         shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
+        makers: Functions of other modules that return an Estimator, by their dotted names.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -96,7 +104,7 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
     script = Script(text)
-    if not any(name.startswith("tensorflow.") for name in script.imported()):
+    if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
         return Conversion(text, ())
     script = Script(with_functions(script))
     changes: list[Change] = []
@@ -109,14 +117,14 @@ def convert(text: str, elsewhere: Mapping[str, str] = types.MappingProxyType({})
         script = Script(plain)
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
-    calls = EstimatorCalls(script, {**elsewhere, **models})
+    calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, changes))
     calls.used.update(name for name in (KERNELS, *FUSED_NORMS) if f"{name}(" in moved.code)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
     whole = _with_header(module, calls, bool(classes))
-    return Conversion(whole.code, tuple(sorted(set(changes))), models)
+    return Conversion(whole.code, tuple(sorted(set(changes))), models, frozenset(calls.makers))
 
 
 def _marked(text: str) -> Iterator[Change]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import libcst as cst
@@ -180,8 +180,10 @@ class EstimatorCalls:
     Args:
         script: The script.
         classes: Class of each converted model function, by the function's name; in other modules by its dotted name.
+        elsewhere: Dotted names of the functions of other modules that return an Estimator.
 
     Attributes:
+        makers: Functions of the script that return an Estimator.
         hooks: Names of the script's classes of hooks that are callbacks now.
         used: Names of the functions that the new script must contain.
         merged: Assignments to fields that are arguments of a call now.
@@ -189,12 +191,13 @@ class EstimatorCalls:
         left_out: Calls, their arguments that the new script does not have, and the consequence.
     """
 
-    def __init__(self, script: Script, classes: Mapping[str, str]) -> None:
+    def __init__(self, script: Script, classes: Mapping[str, str], elsewhere: Collection[str] = ()) -> None:
         self._script = script
         self._classes = classes
+        self._elsewhere = elsewhere
         self._assigned = assigned = _assignments(script.module)
         self._models: set[str] = set()
-        self._makers: set[str] = set()
+        self.makers: set[str] = set()
         self._find_models(assigned)
         self._configs: set[str] = set()
         self._configs = {name for name, value in assigned if self.is_config(value)}
@@ -260,7 +263,8 @@ class EstimatorCalls:
     def _is_estimator(self, value: cst.CSTNode) -> bool:
         made = self._script.called(value) in (*ESTIMATORS, _OF_KERAS, *_WITH_METRICS, *CANNED)
         own = (
-            code(value.func).removeprefix("self.") in self._makers
+            code(value.func).removeprefix("self.") in self.makers
+            or self._script.name(value.func).lstrip(".") in self._elsewhere
             if isinstance(value, cst.Call)
             else code(value) in self._models
         )
@@ -274,13 +278,13 @@ class EstimatorCalls:
             assert isinstance(node, cst.Call)
             calls.setdefault(simple_name(node.func), []).append(node)
         known = -1
-        while known < len(self._models) + len(self._makers):
-            known = len(self._models) + len(self._makers)
+        while known < len(self._models) + len(self.makers):
+            known = len(self._models) + len(self.makers)
             self._models.update(name for name, value in assigned if self._is_estimator(value))
             for one in functions:
                 returned = [node.value for node in nodes(one.body, cst.Return) if isinstance(node, cst.Return) and node.value]
                 if any(self._is_estimator(value) for value in returned):
-                    self._makers.add(one.name.value)
+                    self.makers.add(one.name.value)
                 names = [parameter.name.value for parameter in one.params.params]
                 for call in calls.get(one.name.value, ()):
                     given = arguments(call, names) or {}

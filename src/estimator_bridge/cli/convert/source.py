@@ -6,7 +6,6 @@ import argparse
 import ast
 import dataclasses
 import difflib
-import itertools
 import json
 import subprocess
 import sys
@@ -155,11 +154,15 @@ def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, pytho
     found = {path: convert(one.text, shim=shim) for path, one in sources.items()}
     if together:
         elsewhere: dict[str, str] = {}
+        makers: set[str] = set()
         for path, conversion in found.items():
             parts = [part for part in path.with_suffix("").parts if part != "__init__"]
-            for place, (function, model) in itertools.product(range(len(parts)), conversion.models.items()):
-                elsewhere[".".join([*parts[place:], function])] = model  # a relative import names the last parts alone
-        found = {path: convert(one.text, elsewhere, shim) for path, one in sources.items()} if elsewhere else found
+            for place in range(len(parts)):  # a relative import names the last parts alone
+                module = ".".join(parts[place:])
+                elsewhere |= {f"{module}.{function}": model for function, model in conversion.models.items()}
+                makers |= {f"{module}.{function}" for function in conversion.makers}
+        if elsewhere or makers:
+            found = {path: convert(one.text, elsewhere, shim, makers) for path, one in sources.items()}
     found = {path: _with_losses(sources[path], one, python2) for path, one in found.items()}
     return {
         path: one for path, one in found.items() if path == script or together or one.text != sources[path].text or one.changes

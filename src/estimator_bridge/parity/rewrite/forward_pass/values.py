@@ -93,6 +93,8 @@ class ForwardPass:
             stack.pop()
             if self._places.get(tensor.ref()) is None:
                 self._places[tensor.ref()] = self._add(tensor, sources, inner)
+        if stack:  # too large to look at
+            self._found, self._tensors = [], {}
 
     def _sources(self, tensor: Any) -> tuple[list[Any], list[Any]]:
         """Returns the tensors that a tensor is computed from and that can be looked at, and the operations of loops in between."""
