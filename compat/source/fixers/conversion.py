@@ -34,7 +34,18 @@ from estimator_bridge.compat.source.fixers.model.functions import ModelFunction,
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
-from estimator_bridge.compat.source.fixers.script import SPEC, TPU, Script, arguments, code, makes, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.script import (
+    SPEC,
+    TPU,
+    Script,
+    arguments,
+    code,
+    forget_nodes,
+    makes,
+    nodes,
+    parsed,
+    simple_name,
+)
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
@@ -124,6 +135,7 @@ def convert(
     renamed = Script(moved.code)
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
     whole = _with_header(module, calls, bool(classes))
+    forget_nodes()
     return Conversion(whole.code, tuple(sorted(set(changes))), models, frozenset(calls.makers))
 
 
@@ -168,9 +180,10 @@ def _functions(script: Script) -> dict[str, cst.FunctionDef]:
     methods = {part for one in nodes(script.module, cst.ClassDef) for part in nodes(one, cst.FunctionDef)}
     every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
     counts = Counter(one.name.value for one in every)
+    inner = {one: {*nodes(one, cst.FunctionDef)} - {one} for one in every}
     found: dict[str, cst.FunctionDef] = {}
     for one in every:
-        around = [other.name.value for other in every if other is not one and one in nodes(other, cst.FunctionDef)]
+        around = [other.name.value for other in every if one in inner[other]]
         is_plain = counts[one.name.value] == 1 or one in script.module.body
         if one not in methods:
             found[one.name.value if is_plain else _name_inside([*around, one.name.value])] = one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -260,4 +261,15 @@ def nodes(root: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]
         node = pending.pop()
         if isinstance(node, kinds):
             yield node
-        pending.extend(reversed(node.children))
+        pending.extend(reversed(_children(node)))
+
+
+@functools.lru_cache(maxsize=200_000)
+def _children(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    """Returns the parts of a node, which cannot change; libcst copies the node to find them, and the same ones are asked for often."""
+    return tuple(node.children)
+
+
+def forget_nodes() -> None:
+    """Drops what is known of the nodes of scripts."""
+    _children.cache_clear()

@@ -197,6 +197,7 @@ class Evidence:
         other_values: Sentence about each tensor of the new script's own batches whose values no order of rows explains.
         metrics: Metrics that differ.
         evaluation_batches: Number of batches that each evaluation reads: (old, new).
+        evaluation_rows: Sentence about each evaluation for which the new script has other rows.
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
         slots: Names of the optimizers' slots.
@@ -213,6 +214,7 @@ class Evidence:
     other_values: tuple[str, ...] = ()
     metrics: tuple[MetricEvidence, ...] = ()
     evaluation_batches: tuple[tuple[int, int], ...] = ()
+    evaluation_rows: tuple[str, ...] = ()
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     slots: frozenset[str] = frozenset()

@@ -39,6 +39,9 @@ REFERENCE = "reference"  # the script on its original TensorFlow 1
 AGAIN = "again"  # the second run of a side, for its noise
 SHAKEN = "shaken"  # a run of the new side from values with errors in their last place
 LOOKED = "looked"  # a run of the new side's first step, which shows what its forward pass computes
+_LOOKED_AT = (CauseName.FORWARD_PASS, CauseName.GRADIENTS, CauseName.GRADIENT_SCALE, CauseName.SHAPES)
+_MORE = {CauseName.LATER: SHAKEN, **dict.fromkeys(_LOOKED_AT, LOOKED)}
+"""First causes of which a further run of the new side tells more."""
 Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
@@ -222,8 +225,7 @@ def compare_rewrite(
         )
         old, new, freely = (order.trace(side) for side, order in orders.items())
         result = judged(old, new, freely)
-        more = {CauseName.LATER: SHAKEN, CauseName.FORWARD_PASS: LOOKED, CauseName.GRADIENTS: LOOKED}
-        if result.cause and (side := more.get(result.cause.name)):
+        if result.cause and (side := _MORE.get(result.cause.name)):
             once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
             order = dataclasses.replace(orders["new"], side=side, plan=once_more)
             seconds[side] = run_side(order, watch)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -33,6 +33,7 @@ SCRIPT = ROOT / "tests" / "data" / "elastic.py"
 ALONE: Any = SimpleNamespace(worker=0, step_batches=(4,), gather=lambda row: row[None])
 
 
+@settings(max_examples=25)
 @given(shares=st.lists(st.integers(1, 4), min_size=1, max_size=4), step=st.integers(0, 5), first=st.integers(0, 9))
 def test_workers_take_the_batches_of_each_step_in_one_order(shares: list[int], step: int, first: int) -> None:
     """The oracle is a slice of the list of all batches."""

@@ -142,6 +142,7 @@ def test_slots_follow_their_variables(tmp_path: Path) -> None:
     assert assignment.devices["dense/kernel/Adam_1"] == assignment.devices["dense/kernel"] == CPUS.names[0]
 
 
+@pytest.mark.slow
 def test_stages_overlap_and_hold_few_micro_batches(tmp_path: Path) -> None:
     """The first stage goes on with other micro-batches while the last ones wait, but holds no more of them than there are stages."""
     stages = 4

@@ -83,6 +83,43 @@ def another_factor(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return loss_of(joined(net, x[:, 0, :1] * net, out), labels * 0.9)
 
 
+def halved(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """A half that the new script forgets, and dropout of a half, whose factor makes up for it."""
+    net = 2.0 * (0.5 * tf.nn.relu(hidden(x, kernel)))
+    return loss_of(joined(net, tf.tanh(net), out), labels)
+
+
+def not_halved(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = 2.0 * tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(net, tf.tanh(net), out), labels)
+
+
+def reversed_before_flattening(backwards: bool) -> Model:
+    """Returns a model that flattens its input in either direction, behind a product."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        turned = tf.reverse(x, [1]) if backwards else x
+        return plain(tf.reshape(tf.concat([turned * 3.0], 2), [-1, 4, 3]), labels, kernel, out)
+
+    return model
+
+
+def smoothed(by: float) -> Model:
+    """Returns a model whose labels are smoothed."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        classes = tf.one_hot(tf.cast(labels, tf.int32), 4)
+        return v1.losses.softmax_cross_entropy(classes, hidden(x, kernel), label_smoothing=by)
+
+    return model
+
+
+def other_feature(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """The labels are not read."""
+    net = tf.nn.relu(hidden(x, kernel))
+    return loss_of(joined(net, x[:, 0, :1] * net, out), tf.ones_like(x[:, 0, 0]))
+
+
 def loop(activation: Callable[[Any], Any], number: float) -> Model:
     """Returns a model with a recurrent loop."""
 
@@ -129,7 +166,7 @@ def cause_of(old: Model, new: Model, folder: Path, shift: float = 0.1) -> Cause:
         (without_relu, CauseName.ACTIVATION, "Apply Relu to MatMul"),
         (in_other_order, CauseName.ELEMENT_ORDER, "ConcatV2 of Relu, mul (1); new concat"),
         (transposed, CauseName.ELEMENT_ORDER, "Transpose of x ([0, 2, 1])"),
-        (another_slice, CauseName.FORWARD_PASS, "old [0, 0, 0], new [0, 0, 1]"),
+        (another_slice, CauseName.FORWARD_PASS, "constants: old [0, 0, 0], [0, 1, 1], [1, 1, 1], new [0, 0, 1]"),
         (probabilities, CauseName.LOGITS, "outputs before Sigmoid (from_logits=True)"),
         (another_factor, CauseName.FORWARD_PASS, "of labels"),
     ],
@@ -150,6 +187,36 @@ def test_loops_of_both_kinds_of_graphs_are_compared_by_what_they_do(tmp_path: Pa
 
     assert found.name is CauseName.RECURRENT
     assert words in found.seen
+
+
+def test_a_factor_that_another_one_makes_up_for_is_found_before_it(tmp_path: Path) -> None:
+    found = cause_of(halved, not_halved, tmp_path)
+
+    assert "old Mul (mul) [batch, 4] of Relu; new Mul (mul) [batch, 4] of Relu" in found.seen
+    assert "constants: old 0.5, new 2.0" in found.change
+
+
+def test_elements_are_followed_to_where_they_were_moved(tmp_path: Path) -> None:
+    found = cause_of(reversed_before_flattening(True), reversed_before_flattening(False), tmp_path)
+
+    assert (found.name, "ReverseV2 [batch, 4, 3] by ReverseV2 of x ([1])" in found.seen) == (CauseName.ELEMENT_ORDER, True)
+
+
+@pytest.mark.parametrize(("old", "new"), [(0.0, 0.2), (0.2, 0.0), (0.1, 0.2)])
+def test_smoothed_labels_are_named_by_their_share(tmp_path: Path, old: float, new: float) -> None:
+    found = cause_of(smoothed(old), smoothed(new), tmp_path)
+
+    assert (found.name, f"by {old:g} in the old script, by {new:g}" in found.seen) == (CauseName.LABEL_SMOOTHING, True)
+
+
+def test_equally_smoothed_labels_are_no_cause(tmp_path: Path) -> None:
+    assert cause_of(smoothed(0.1), smoothed(0.1), tmp_path).name is CauseName.FORWARD_PASS
+
+
+def test_a_tensor_of_the_batch_that_the_new_script_does_not_read_is_named(tmp_path: Path) -> None:
+    found = cause_of(plain, other_feature, tmp_path)
+
+    assert "computes its loss from labels of the batch, the new one does not" in found.seen
 
 
 def test_a_model_that_is_written_in_other_operations_differs_nowhere(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from estimator_bridge.parity.evidence import (
     BatchEvidence,
     DropoutSite,
     Evidence,
+    ForwardValue,
     GraphFacts,
     MetricEvidence,
     OptimizerEvidence,
@@ -352,3 +353,43 @@ def test_random_initial_values_of_another_spread_are_a_note(size: int, factor: f
     """Drawn twice, so they differ in any case."""
     draws = [np.random.RandomState(seed).normal(size=size) * scale for seed, scale in ((0, 1.0), (1, factor))]
     assert bool(list(initial_spreads(starting_with(*draws)))) is noted
+
+
+def test_inputs_of_another_size_are_named_by_the_first_operation_that_gives_them() -> None:
+    shapes = {"dense/kernel": (3072, 4), "model/dense/kernel": (256, 4)}
+    full = evidence(PLAIN, PLAIN, unmatched_old=("dense/kernel",), unmatched_new=("model/dense/kernel",), shapes=shapes)
+    sides = [
+        dataclasses.replace(full.old, trainable=("dense/kernel",)),
+        dataclasses.replace(full.new, trainable=("model/dense/kernel",)),
+    ]
+    found = first_cause(dataclasses.replace(full, old=sides[0], new=sides[1]))
+    assert found is not None
+    assert "12 times as large in the old script" in found.change
+
+    looked = [
+        dataclasses.replace(side, forward=(ForwardValue("conv/Conv2D", "Conv2D", (), (None, size, size, 8)),))
+        for side, size in zip(sides, (10, 12), strict=True)
+    ]
+    found = first_cause(dataclasses.replace(full, old=looked[0], new=looked[1]))
+    assert found is not None
+    assert "old Conv2D (conv/Conv2D) gives [batch, 10, 10, 8], new Conv2D (conv/Conv2D) gives [batch, 12, 12, 8]" in found.seen
+
+
+def test_labels_that_only_the_old_script_broadcasts() -> None:
+    graphs = {"graph": GraphFacts(broadcasts=("sub",))}, {"graph": GraphFacts()}
+    found = cause_of(PLAIN, changed(PLAIN, shift=0.5), *graphs)
+
+    assert (found.name, "sub of the old script combines" in found.seen) == (CauseName.BROADCAST, True)
+
+
+def test_gradients_that_differ_by_rounding_alone_hide_no_other_cause() -> None:
+    """As of a bias before batch norm and pooling, which are sums of many terms."""
+    found = cause_of(MOMENTUM, changed(MOMENTUM, momentum=0.8, multiplier=1.0003))
+
+    assert found.name is CauseName.MOMENTUM
+
+
+def test_an_evaluation_of_other_rows_is_a_cause_although_nothing_differs() -> None:
+    found = cause_of(PLAIN, PLAIN, evaluation_rows=("none of the 48 rows is one of the old script's 48",))
+
+    assert (found.name, found.seen) == (CauseName.EVALUATION_DATA, "None of the 48 rows is one of the old script's 48.")

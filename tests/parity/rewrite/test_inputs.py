@@ -154,3 +154,52 @@ def test_a_queue_that_shuffles_has_no_fixed_order() -> None:
         tf.compat.v1.train.shuffle_batch([tf.constant(1)], 2, 9, 3)
 
     assert graph_shuffles(graph) is True
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "trained", "whole", "found"),
+    [
+        ((1, 2, 3), (4, 5, 6), (7, 8), True, True),
+        ((1, 2, 3), (3, 2, 1), (7, 8), True, False),
+        ((1, 2, 3), (3, 8, 9), (7, 8), True, False),  # a part of the rows, perhaps prepared in another way
+        ((1, 2, 3), (4, 5, 6), (9, 9), True, False),  # so are the rows of the training
+        ((1, 2, 3), (4, 5, 6), (7, 8), False, False),  # other parts of the same data
+    ],
+)
+def test_other_rows_of_an_evaluation_are_a_finding(
+    tmp_path: Path, own: tuple[int, ...], recorded: tuple[int, ...], trained: tuple[int, ...], whole: bool, found: bool
+) -> None:
+    new = Trace(tmp_path)
+    new.make()
+    inputs = Inputs()
+    inputs.add((ROWS, LABELS), (ROWS, LABELS))
+    inputs.add_rows((7, 8), trained)
+    inputs.add_rows(own, recorded, "evaluate-0")
+    if whole:
+        inputs.read_whole("evaluate-0")
+    inputs.write(new)
+    findings, _ = judge_inputs(new)
+    assert [finding.message for finding in findings] == (
+        [
+            "Other data is evaluated: none of the 3 rows that the new script's own input gives evaluation evaluate-0 is one of the old script's 3."
+        ]
+        if found
+        else []
+    )
+
+
+def test_the_tensor_that_makes_rows_unequal_is_named(tmp_path: Path) -> None:
+    new = Trace(tmp_path)
+    new.make()
+    inputs = Inputs()
+    rows = np.random.RandomState(2).permutation(400)
+    for _ in range(2):  # both sides repeat their rows, in other orders
+        inputs.add(
+            ({"size": ROWS[rows, 0] / 10, "age": ROWS[rows, 1]}, LABELS[rows]),
+            ({"size": ROWS[:, 0], "age": ROWS[:, 1]}, LABELS),
+        )
+        inputs.add_rows(range(400), range(400, 800))
+    inputs.write(new)
+    findings, _ = judge_inputs(new)
+    assert "features/size has hardly a value in common with it, and 0.1 times its standard deviation" in findings[0].message
+    assert "age" not in findings[0].message

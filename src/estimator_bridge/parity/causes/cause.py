@@ -26,6 +26,7 @@ class CauseName(str, enum.Enum):
     LOSS_SCALE = "loss scale"
     REGULARIZER = "regularizer"
     REPORTED_LOSS = "reported loss"
+    LABEL_SMOOTHING = "label smoothing"
     ELEMENT_ORDER = "order of elements"
     ACTIVATION = "activation"
     LOGITS = "outputs that the loss gets"

@@ -36,6 +36,7 @@ class Fit:
         shape: Shape of the variable.
         old, new: Largest absolute values.
         differs: True if they differ by more than rounding ever explains.
+        is_clear: True if they differ by more than a thousandth.
         is_visible: True if they differ by more than the usual rounding, which a simple explanation confirms.
         ratio: Factor r of new = r * old, and its misfit.
         l2: Coefficient c of new = old + c * value, and its misfit.
@@ -48,6 +49,7 @@ class Fit:
     old: float
     new: float
     differs: bool
+    is_clear: bool
     is_visible: bool
     ratio: tuple[float, float]
     l2: tuple[float, float]
@@ -86,6 +88,7 @@ def _fit(name: str, shape: tuple[int, ...], old: Any, new: Any, value: Any, tole
         _size(old),
         _size(new),
         not _size(gap) <= tolerance,
+        not _size(gap) <= 1e-3 * max(_size(old), _size(new)),
         not _size(gap) <= _VISIBLE * tolerance,
         explain(part, new, old),
         explain(whole, gap, value),
@@ -262,6 +265,8 @@ def at(stages: Container[Stage]) -> Callable[[Callable[[Evidence, Parting], Iter
 def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
     for old, new in zip(evidence.old.steps, evidence.new.steps, strict=False):
         gradients, applied = (_differing(gradient_fits(old, new, after)) for after in (False, True))
+        if not any(map(_is_no_rounding, gradients)):  # as that of a bias before batch norm and pooling
+            gradients, applied = (), tuple(filter(_is_no_rounding, applied))
         updates = _differing(update_fits(old, new))
         averages = tuple(fit for fit in updates if fit.name in evidence.old.moving_averages)
         weights = tuple(fit for fit in updates if fit.name not in evidence.slots and fit not in averages)
@@ -275,6 +280,11 @@ def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
         if losses_differ(*pair):
             return Stage.LATER, index, ()
     return Stage.EVALUATION if evidence.metrics or evidence.predictions else Stage.NONE, 0, ()
+
+
+def _is_no_rounding(fit: Fit) -> bool:
+    """Returns True for a gradient that differs by more than a sum of many terms may, or as one with another penalty does."""
+    return fit.is_clear or bool(fit.size > 3 and fit.penalty)
 
 
 def _differing(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:

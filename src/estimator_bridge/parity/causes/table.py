@@ -20,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     ),
     *(layers.label_broadcast, layers.dropout, layers.batch_norm_updates, layers.flatten_order),
     *(
+        first_value.label_smoothing,
         forward.loss_scale,
         forward.regularizer,
         layers.batch_norm_epsilon,
@@ -36,7 +37,13 @@ RULES: tuple[Rule, ...] = (
         iterations.number_of_steps,
         iterations.later_steps,
     ),
-    *(evaluations.evaluation_dropout, evaluations.evaluation_batches, evaluations.evaluation, evaluations.predictions),
+    *(
+        evaluations.evaluation_dropout,
+        evaluations.evaluation_batches,
+        evaluations.evaluation_rows,
+        evaluations.evaluation,
+        evaluations.predictions,
+    ),
 )
 
 

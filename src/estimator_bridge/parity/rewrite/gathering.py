@@ -26,7 +26,7 @@ from estimator_bridge.parity.evidence import (
     StepEvidence,
 )
 from estimator_bridge.parity.recording.trace import FORWARD_FILE, Trace
-from estimator_bridge.parity.rewrite.input_findings import any_shuffles, other_values
+from estimator_bridge.parity.rewrite.input_findings import any_shuffles, other_evaluations, other_values
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS
 from estimator_bridge.parity.values import read_value
 
@@ -117,6 +117,7 @@ def gather(old: Trace, new: Trace, looked: Trace | None = None) -> Evidence:
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         other_values=other_values(new),
+        evaluation_rows=other_evaluations(new),
         evaluation_batches=tuple(tuple(event["batches"]) for event in new.events("evaluated") if "batches" in event),
     )
 

@@ -20,6 +20,8 @@ def judge_inputs(new: Trace) -> tuple[list[ParityFinding], list[str]]:
     event: dict[str, Any] = next(new.events("inputs"), {})
     if not event:
         return [], []
+    if others := other_evaluations(new):
+        return [ParityFinding("batch", f"Other data is evaluated: {'; '.join(others)}.")], []
     if event["equal"] == event["seen"]:
         return [], [f"The first {event['seen']} batches that the new script's own input gives are those of the old script."]
     far = other_values(new)
@@ -44,8 +46,25 @@ def other_values(new: Trace) -> tuple[str, ...]:
     ]
     far = [text for name, text in _far(event["spreads"]) if name not in event["lines"]]
     if (distinct := event.get("others", 0)) and not lines and not far:
-        return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too",)
+        apart = [
+            f"; {name} has hardly a value in common with it, and {ratio:.3g} times its standard deviation"
+            for name, ratio in event.get("apart", {}).items()
+        ]
+        return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too{''.join(apart)}",)
     return (*lines, *far)
+
+
+def other_evaluations(new: Trace) -> tuple[str, ...]:
+    """Returns what is said of each evaluation whose own rows are none of the old script's, though the trainings share rows.
+
+    Args:
+        new: Trace of the new side.
+    """
+    event: dict[str, Any] = next(new.events("inputs"), {})
+    return tuple(
+        f"none of the {own} rows that the new script's own input gives evaluation {call} is one of the old script's {old}"
+        for call, (own, old) in event.get("evaluations", {}).items()
+    )
 
 
 def any_shuffles(*sources: bool | None) -> bool | None:

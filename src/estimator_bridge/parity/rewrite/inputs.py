@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +15,10 @@ from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 
 MOST = 200  # batches that are looked at
+MOST_ROWS = 20_000  # rows and values that are kept
+TRAINING = "training"
 ENOUGH = 1000  # values of a tensor to judge their spread
+FEW = 0.05  # share of values that may be common by chance
 AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
 PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
 _UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
@@ -88,18 +91,53 @@ class Inputs:
         self._seen = self._equal = 0
         self._floats: set[str] = set()
         self._spreads: dict[str, SpreadPair] = {}
-        self._own_rows: Counter[int] = Counter()
-        self._rows: Counter[int] = Counter()
+        self._values: dict[str, tuple[set[Any], set[Any]]] = {}
+        self._whole: set[str] = set()  # evaluations that read all of their data
+        self._rows_of: dict[str, tuple[Counter[int], Counter[int]]] = defaultdict(lambda: (Counter(), Counter()))
 
-    def add_rows(self, own: Iterable[int], recorded: Iterable[int]) -> None:
-        """Keeps the digests of the rows of one batch of each, which rounding has not changed."""
-        self._own_rows.update(own)
-        self._rows.update(recorded)
+    @property
+    def _own_rows(self) -> Counter[int]:
+        return self._rows_of[TRAINING][0]
+
+    @property
+    def _rows(self) -> Counter[int]:
+        return self._rows_of[TRAINING][1]
+
+    def add_rows(self, own: Iterable[int], recorded: Iterable[int], call: str = TRAINING) -> None:
+        """Keeps the digests of the rows of one batch of each, of the training or of an evaluation."""
+        for rows, more in zip(self._rows_of[call], (own, recorded), strict=True):
+            if sum(rows.values()) < MOST_ROWS:
+                rows.update(more)
+
+    def read_whole(self, call: str) -> None:
+        """Keeps that the script's own data of a call was read to its end."""
+        self._whole.add(call)
+
+    def _other_evaluations(self) -> dict[str, list[int]]:
+        """Returns the evaluations of whole data without any row of the old script's, with their numbers of rows.
+
+        Where the trainings share no row either, rows are prepared in another way, or drawn.
+        """
+        return {
+            call: [len(own), len(recorded)]
+            for call, (own, recorded) in self._rows_of.items()
+            if call in self._whole
+            and own
+            and recorded
+            and not own.keys() & recorded.keys()
+            and self._own_rows.keys() & self._rows.keys()
+        }
 
     def _are_other_rows(self) -> bool:
         """Returns True if both sides read rows again and again, and none is a row of the other."""
         again = [sum(rows.values()) - len(rows) for rows in (self._own_rows, self._rows)]
         return min(again) >= AGAIN * sum(self._rows.values()) > 0 and not self._own_rows.keys() & self._rows.keys()
+
+    def _apart(self) -> dict[str, float]:
+        """Returns the tensors with hardly a common value, with the ratio of their standard deviations; none if that holds for all."""
+        apart = [name for name, (own, old) in self._values.items() if len(own & old) < FEW * min(len(own), len(old))]
+        pairs = {name: self._spreads[name] for name in apart if len(apart) < len(self._values)}
+        return {name: pair.own.deviation / max(pair.old.deviation, 1e-30) for name, pair in pairs.items()}
 
     def add(self, own: Any, recorded: Any) -> None:
         """Looks at one batch of each; both have one structure."""
@@ -118,6 +156,9 @@ class Inputs:
             if np.issubdtype(here.dtype, np.number) and np.issubdtype(there.dtype, np.number):
                 self._floats |= {name} if np.issubdtype(there.dtype, np.floating) else set()
                 self._spreads.setdefault(name, SpreadPair()).add(here, there)
+                for values, side in zip(self._values.setdefault(name, (set(), set())), (here, there), strict=True):
+                    if len(values) < MOST_ROWS:
+                        values.update(side.ravel()[:MOST_ROWS].tolist())
 
     def write(self, trace: Trace) -> None:
         """Writes what was seen."""
@@ -139,6 +180,8 @@ class Inputs:
                 spreads=spreads,
                 lines=lines,
                 others=distinct,
+                apart=self._apart() if distinct else {},
+                evaluations=self._other_evaluations(),
                 rows=len(self._own_rows),
                 shared=shared,
             )

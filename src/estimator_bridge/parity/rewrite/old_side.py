@@ -118,6 +118,10 @@ class _StructureHook(BatchHook):
 class _EvaluationHook(_StructureHook):
     """Records the loss and the rows of each batch, too."""
 
+    def __init__(self, trace: Trace, call: str, recording: bool, steps: int | None) -> None:
+        super().__init__(trace, call, recording, steps)
+        self._asked = steps
+
     def begin(self) -> None:
         super().begin()
         graph = v1.get_default_graph()
@@ -140,7 +144,10 @@ class _EvaluationHook(_StructureHook):
 
     def end(self, session: Any) -> None:
         super().end(session)
-        self._trace.write("evaluation", call=self._call, losses=self._seen, rows=self._rows, dropout=self._dropout)
+        is_whole = self._asked is None or len(self._rows) < self._asked  # all of the data was read, whatever its order
+        self._trace.write(
+            "evaluation", call=self._call, losses=self._seen, rows=self._rows, dropout=self._dropout, is_whole=is_whole
+        )
 
 
 class _ReferenceHook(TrainHook):
@@ -200,7 +207,8 @@ class _ReferenceHook(TrainHook):
         shuffles = any_shuffles(graph_shuffles(graph), None if draws_rows() else False)
         alone = sum(tf.is_tensor(one) and one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
-        self._forward = ForwardPass(self._loss, forward)  # adds Python functions, which the facts are not about
+        batch = zip(self._batches[0], (leaf.path for leaf in self._leaves), strict=False)
+        self._forward = ForwardPass(self._loss, forward, batch)  # adds Python functions, which the facts are not about
         self._looked = self._forward.look() if not self._progress.steps else []
 
     def before_run(self, run_context: Any) -> Any:

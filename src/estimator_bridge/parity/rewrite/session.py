@@ -47,6 +47,7 @@ class Session:
     def __init__(self, trace: Trace, old: Trace, plan: RewritePlan) -> None:
         self.trace, self.old, self.plan = trace, old, plan
         self._steps = list(old.events("step"))
+        self._whole = {event["call"] for event in old.events("evaluation") if event.get("is_whole")}
         self._is_limited = any(old.events("limited"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
@@ -143,6 +144,8 @@ class Session:
         if own is not None and call.startswith("train"):
             self._write_own(own, batch)
             self.inputs.add(own, batch)
+        elif own is not None and call in self._whole and not self.plan.adapt:
+            self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch), call)
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -159,7 +162,7 @@ class Session:
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
         found = [_rows(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
-        self.inputs.add_rows(*(_rows(list(map(rounded, side)))[1] for side in sides))
+        self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch))
 
     def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
         """Writes if the script shuffles its own training data.
@@ -465,6 +468,11 @@ def _rows(arrays: Sequence[Any]) -> tuple[int, list[int]]:
     return rows, [zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows)]
 
 
+def _rounded_rows(batch: Any) -> list[int]:
+    """Returns the digests of a batch's rows, which rounding has not changed."""
+    return _rows([rounded(np.asarray(value)) for value in tf.nest.flatten(batch, expand_composites=True)])[1]
+
+
 def _bytes(value: Any) -> bytes:
     array = np.asarray(value)
     return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
@@ -514,6 +522,7 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
         following = begin()
         for batch in own:
             yield session.fed(batch, spec, following())
+        session.inputs.read_whole(what)
 
     session.check(spec, what)
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))

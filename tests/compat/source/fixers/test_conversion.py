@@ -68,6 +68,9 @@ def comments(text: str) -> Counter[str]:
     return Counter(one.string for one in tokens if one.type == tokenize.COMMENT and not one.string.startswith(PREFIX))
 
 
+QUICK = ("by_mode", "canned", "exports", "recurrent", "tpu")  # of the scripts that are run alone; one takes five seconds
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_script_needs_no_estimators(name: str) -> None:
     conversion = converted(name)
@@ -78,7 +81,7 @@ def test_a_whole_script_needs_no_estimators(name: str) -> None:
     assert not {"estimator", "contrib"} & attributes
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WHOLE])
 def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -> None:
     script = tmp_path / "new.py"
     script.write_text(converted(name).text)

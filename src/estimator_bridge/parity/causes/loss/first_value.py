@@ -31,8 +31,31 @@ _REORDERING = frozenset(
         "SplitV",
     }
 )
+_MOVING = _REORDERING - {"ConcatV2", "Reshape", "ExpandDims", "Squeeze"}
 _LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
 Side = Sequence[ForwardValue]
+
+
+@at(FORWARD)
+def label_smoothing(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if the labels of a softmax cross entropy are smoothed on one side, or by another number."""
+    old, new = (_smoothing(side.forward) for side in (evidence.old, evidence.new))
+    if old is not None and new is not None and abs(old - new) > _NEAR:
+        seen = f"The labels that the loss gets are smoothed by {old:.4g} in the old script, by {new:.4g} in the new one."
+        yield place.cause(CauseName.LABEL_SMOOTHING, seen, f"Give the new script's loss label_smoothing={old:.4g}.")
+
+
+def _smoothing(side: Side) -> float | None:
+    """Returns the share that label smoothing takes from the right class; None without a softmax cross entropy of one kind of labels."""
+    found: set[float] = set()
+    for value in side:
+        if value.type == "SparseSoftmaxCrossEntropyWithLogits":
+            found.add(0.0)
+        elif value.type == "SoftmaxCrossEntropyWithLogits" and len(value.inputs) == 2:
+            labels, rows = side[value.inputs[1]].numbers, value.numbers[:1]
+            if rows and labels and abs(labels[1] - rows[0]) < _NEAR * rows[0] and labels[4] >= 0.0:  # each row's sum is 1
+                found.add(round(labels[4] * labels[0] / rows[0], 6))
+    return found.pop() if len(found) == 1 else None
 
 
 @at(FORWARD)
@@ -41,23 +64,46 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     old, new = evidence.old.forward, evidence.new.forward
     if not (old and new and old[-1].numbers and new[-1].numbers):
         return
-    here, there = _first(old, new), _first(new, old)
-    pair = max(
-        ((mine, its) for mine in here for its in there),
-        key=lambda pair: (len(_shared(old, new, *pair)), -pair[0], -pair[1]),
-        default=None,
-    )
-    if pair is None:
+    found = _pair(old, new)
+    if found and old[found[0]].inputs and old[found[0]].type != new[found[1]].type and not _is_simple(old, new, *found):
+        # A factor may make values equal that are not the same, e.g. that of dropout.
+        surer = [
+            (one, other)
+            for one in _first(old, new, strict=True)
+            for other in _first(new, old, strict=True)
+            if one < found[0] and old[one].type == new[other].type and _shared(old, new, one, other)
+        ]
+        found = min(surer, default=found)
+    if found is None:
         return
-    mine, its = (side[number] for side, number in zip((old, new), pair, strict=True))
-    name, seen, change = _explain(old, new, mine, its, _shared(old, new, *pair))
+    mine, its = old[found[0]], new[found[1]]
+    name, seen, change = _explain(old, new, mine, its, _shared(old, new, *found))
     losses = f"Losses from the same values and batch: old {place.steps[0].loss:.8g}, new {place.steps[1].loss:.8g}."
     yield place.cause(name, f"{seen} All that is computed before is equal. {losses}", change, place.names)
 
 
-def _first(side: Side, other: Side) -> list[int]:
-    """Returns the places of the first values that the other side does not compute, in order."""
-    equal = _counterparts(side, other)
+def _pair(old: Side, new: Side) -> tuple[int, int] | None:
+    """Returns the places of the first values of both sides that differ, which are those that are computed from the same ones."""
+    pairs = [(mine, its) for mine in _first(old, new) for its in _first(new, old)]
+    return max(pairs, key=lambda pair: (len(_shared(old, new, *pair)), -pair[0], -pair[1]), default=None)
+
+
+def _is_simple(old: Side, new: Side, mine: int, its: int) -> bool:
+    """Returns True if a pair is one of an activation, a loop, or elements in another order, which chance does not make."""
+    shared = _shared(old, new, mine, its)
+    is_moved = any(not _same_order(*pair) for pair in shared)
+    is_applied = bool({old[mine].type, new[its].type} & _ACTIVATIONS) and any(one.type == other.type for one, other in shared)
+    return is_moved or is_applied or bool(old[mine].body or new[its].body)
+
+
+def _first(side: Side, other: Side, *, strict: bool = False) -> list[int]:
+    """Returns the places of the first values that the other side does not compute, in order.
+
+    Args:
+        side, other: Values of both sides.
+        strict: True for counterparts that operations of the same type compute.
+    """
+    equal = _counterparts(side, other, strict)
     is_loss_equal = len(side) - 1 in equal  # by chance, where gradients differ: then only values of several elements tell
     if is_loss_equal:
         equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
@@ -74,7 +120,7 @@ def _first(side: Side, other: Side) -> list[int]:
     return sorted(place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,))
 
 
-def _counterparts(side: Side, other: Side) -> dict[int, int]:
+def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
     """Returns each value's place -> that of the value of the other side with the same elements, in the same order if there is one."""
     of_size: dict[float, list[int]] = collections.defaultdict(list)
     for number, value in enumerate(other):
@@ -82,11 +128,8 @@ def _counterparts(side: Side, other: Side) -> dict[int, int]:
             of_size[value.numbers[0]].append(number)
     equal = {}
     for place, value in enumerate(side):
-        found = (
-            [number for number in of_size.get(value.numbers[0], ()) if _same_elements(value, other[number])]
-            if value.numbers
-            else []
-        )
+        asked = of_size.get(value.numbers[0], ()) if value.numbers else ()
+        found = [one for one in asked if _same_elements(value, other[one]) and not (strict and other[one].type != value.type)]
         if found:
             equal[place] = next((number for number in found if _same_order(value, other[number])), found[0])
     return equal
@@ -128,16 +171,18 @@ def _explain(
         return _activation(both, mine, its, shared[0])
     if mine.type == its.type:
         return CauseName.FORWARD_PASS, both, _of_one_type(old, new, mine, its)
-    return (
-        CauseName.FORWARD_PASS,
-        both,
-        f"Compute {mine.name} as the old script does: look for its {mine.type} in the new script.",
-    )
+    if mine.name.startswith(("features", "labels")):  # a tensor of the batch
+        seen = f"The old script computes its loss from {mine.name} of the batch, the new one does not. {both}"
+        return CauseName.FORWARD_PASS, seen, f"Give the new script's model {mine.name} where it has {its.name}."
+    given = f"{shared[0][1].name} goes" if shared else "The same goes"
+    change = f"{given} into {its.type} ({its.name}) where the old script has {mine.type} ({mine.name}): it is too much, or that is missing."
+    return CauseName.FORWARD_PASS, both, change
 
 
 def _order(
     old: Side, new: Side, values: tuple[ForwardValue, ForwardValue], moved: tuple[ForwardValue, ForwardValue]
 ) -> tuple[CauseName, str, str]:
+    moved = _where_moved(old, new, moved)
     old_way, new_way = (_way(side, value) for side, value in zip((old, new), moved, strict=True))
     seen = (
         f"{values[0].type} ({values[0].name}) of the old script and {values[1].type} ({values[1].name}) of the new one get the same "
@@ -147,13 +192,26 @@ def _order(
     return CauseName.ELEMENT_ORDER, seen, change
 
 
+def _where_moved(old: Side, new: Side, moved: tuple[ForwardValue, ForwardValue]) -> tuple[ForwardValue, ForwardValue]:
+    """Returns the first pair of values with the same elements in another order that a pair comes from."""
+    while True:
+        pairs = [(old[one], new[other]) for one in moved[0].inputs for other in moved[1].inputs]
+        pairs = [pair for pair in pairs if _same_elements(*pair)]
+        in_order = {one.name for one, other in pairs if _same_order(one, other)}
+        further = [pair for pair in pairs if pair[0].name not in in_order and pair[0].numbers[0] > 1]
+        is_moved_here = {moved[0].type, moved[1].type} & _MOVING
+        if is_moved_here or not further:
+            return moved
+        moved = further[0]
+
+
 def _way(side: Side, value: ForwardValue) -> str:
     """Spells a value, and the operations that moved its elements, the last one first."""
     text = f"{value.name} {_shape(value)}"
     for _ in range(4):
         if value.type not in _REORDERING or not value.inputs:
             break
-        constants = [text for key, text in value.settings.items() if key.startswith("input ")]
+        constants = _constants(value)
         text += f" by {value.type} of {some(_inputs(side, value))}" + (f" ({some(constants)})" if constants else "")
         value = side[value.inputs[0]]
     return text
@@ -192,11 +250,10 @@ def _activation(
 
 
 def _of_one_type(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> str:
-    unequal = [
-        f"{key}: old {mine.settings.get(key, 'computed')}, new {its.settings.get(key, 'computed')}"
-        for key in {**mine.settings, **its.settings}
-        if mine.settings.get(key) != its.settings.get(key)
-    ]
+    keys = dict.fromkeys(key for key in [*mine.settings, *its.settings] if not key.startswith("input "))
+    settings = {key: (mine.settings.get(key), its.settings.get(key)) for key in keys}
+    settings["constants"] = (some(_constants(mine)) or "none", some(_constants(its)) or "none")
+    unequal = [f"{key}: old {here}, new {there}" for key, (here, there) in settings.items() if here != there]
     if unequal:
         return f"Give {its.name} what {mine.name} has: {some(unequal, 4)}."
     alone = [
@@ -209,6 +266,10 @@ def _of_one_type(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) ->
     ]
     unequal = [f"{side} {some(ways)}" for side, ways in zip(("old", "new"), alone, strict=True) if ways]
     return f"Give {its.name} what {mine.name} is computed from{': ' + '; '.join(unequal) if unequal else ''}."
+
+
+def _constants(value: ForwardValue) -> list[str]:
+    return [text for key, text in value.settings.items() if key.startswith("input ")]
 
 
 def _spell(value: ForwardValue, side: Side) -> str:

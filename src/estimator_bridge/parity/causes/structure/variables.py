@@ -9,6 +9,8 @@ from estimator_bridge.parity.causes.measures import Stage, gradient_fits, partin
 from estimator_bridge.parity.causes.structure.layers import one_sided_averages
 from estimator_bridge.parity.evidence import Evidence
 
+_SPATIAL = ("Conv", "DepthwiseConv", "MaxPool", "AvgPool")  # types of operations begin so
+
 
 def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause for trainable variables without a counterpart."""
@@ -27,9 +29,10 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         seen = f"{spelled(missing)} of the old script and {spelled(added)} of the new one have no counterpart."
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
         if kind is CauseName.SHAPES and _outputs(evidence, missing) == _outputs(evidence, added):
-            change = (
-                "What these layers are given has another size: compare padding, strides, pooling and concatenation before them."
-            )
+            times = _times(evidence, missing, added)
+            change = f"What these layers are given has another size{times}: compare padding, strides, pooling and concatenation before them."
+            if other := _first_other_size(evidence):
+                seen, change = f"{seen} {other}", "Compare padding, strides and sizes of these operations."
         yield Cause(kind, seen, change, evidence.start, both)
     elif both:
         kind = CauseName.MISSING_VARIABLES if missing else CauseName.EXTRA_VARIABLES
@@ -43,6 +46,30 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
 def _outputs(evidence: Evidence, names: list[str]) -> list[tuple[int, ...]]:
     """Returns the sizes of variables without those of the layers' inputs."""
     return sorted(evidence.shapes.get(name, ())[1:] for name in names)
+
+
+def _times(evidence: Evidence, missing: list[str], added: list[str]) -> str:
+    """Returns words for inputs that are a whole number of times as large on one side."""
+    sides = [[evidence.shapes.get(name, ()) for name in names] for names in (missing, added)]
+    here, there = (max((shape[0] for shape in shapes if len(shape) == 2), default=0) for shapes in sides)
+    if not here or not there or max(here, there) % min(here, there):
+        return ""
+    side, times = ("old", here // there) if here > there else ("new", there // here)
+    return f", {times} times as large in the {side} script (all steps of a sequence, or places of an image, for one or a mean?)"
+
+
+def _first_other_size(evidence: Evidence) -> str:
+    """Returns a sentence on the first convolution or pooling whose outputs have another size."""
+    old, new = ([one for one in side.forward if one.type.startswith(_SPATIAL)] for side in (evidence.old, evidence.new))
+    for pair in zip(old, new, strict=False):
+        sizes = [one.shape[1:] for one in pair if one.shape]
+        if len(sizes) == 2 and sizes[0] != sizes[1]:
+            here, there = (
+                f"{one.type} ({one.name}) gives [batch, {', '.join(map(str, size))}]"
+                for one, size in zip(pair, sizes, strict=True)
+            )
+            return f"The first other size: old {here}, new {there}."
+    return ""
 
 
 def untrained_variables(evidence: Evidence) -> Iterator[Cause]:

@@ -32,6 +32,14 @@ def evaluation_batches(evidence: Evidence, _: Parting) -> Iterator[Cause]:
             yield Cause(CauseName.EVALUATION_DATA, seen, change, _step(evidence))
 
 
+@at({Stage.EVALUATION, Stage.NONE})
+def evaluation_rows(evidence: Evidence, _: Parting) -> Iterator[Cause]:
+    """Yields a cause if an evaluation's own rows are others; it ran on those of the old script, so no metric shows it."""
+    for seen in evidence.evaluation_rows:
+        change = "Evaluate the data of the old script's EvalSpec or evaluate: its files, its part of the rows."
+        yield Cause(CauseName.EVALUATION_DATA, f"{seen[0].upper()}{seen[1:]}.", change)
+
+
 @at({Stage.EVALUATION})
 def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for metrics that differ."""

@@ -53,9 +53,11 @@ class ForwardPass:
     Args:
         loss: Loss; a tensor of a graph.
         operations: Operations of the forward pass; others are not followed.
+        batch: Tensors of the batch, and their names for the user.
     """
 
-    def __init__(self, loss: Any, operations: Iterable[Any]) -> None:
+    def __init__(self, loss: Any, operations: Iterable[Any], batch: Iterable[tuple[Any, str]] = ()) -> None:
+        self._batch = {tensor.ref(): name for tensor, name in batch if tf.is_tensor(tensor)}
         self._graph = loss.graph
         self._allowed = set(operations)
         self._found: list[ForwardValue] = []
@@ -120,7 +122,7 @@ class ForwardPass:
             return places[0]
         is_input = op.type == "Placeholder" or (op.op_def.is_stateful and "Random" not in op.type)
         value = ForwardValue(
-            op.name,
+            self._batch.get(tensor.ref(), op.name),
             op.type,
             tuple(places),
             tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else None,
