@@ -132,7 +132,9 @@ def launch(
 def _ended(machines: Machines, outcome: Outcome) -> Outcome:
     """Tells machines that stand by of the end; returns it, or that of the others if this machine stood by."""
     if not machines.members:
-        return Outcome(machines.exit_code)
+        code = machines.exit_code
+        problem = BridgeError("The training has failed on the other machines.", fix="Read what their launchers say.")
+        return Outcome(code, problem if code else None)
     if outcome.problem is not None or not outcome.code:  # else this machine leaves, and the others go on
         machines.end(outcome.code)
     return outcome
@@ -143,6 +145,8 @@ def _following(size: ElasticSize | Machines | None, outcome: Outcome, say: Sink,
     if isinstance(size, ElasticSize) and outcome.workers:
         return local_layouts(size.counts(outcome.workers))
     if isinstance(size, Machines) and (outcome.workers or outcome.lost) and in_vain < _ATTEMPTS:
+        if outcome.problem is not None:
+            say("launch", f"{outcome.problem.what} The training goes on with the machines that are there")
         return _of_round(size, say, outcome.lost)
     return None
 

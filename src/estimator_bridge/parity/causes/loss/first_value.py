@@ -25,6 +25,7 @@ _REORDERING = frozenset(
         "Unpack",
         "ExpandDims",
         "Squeeze",
+        "ReverseSequence",
         "ReverseV2",
         "StridedSlice",
         "Split",
