@@ -4,7 +4,7 @@
 tf.distribute, ``estimator_bridge.compat`` converts between the two, ``estimator_bridge.parity`` compares them side by side.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load_ipython_extension(shell: object) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import shutil
+import subprocess
+import venv
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.packaging.conftest import ROOT, Distributions, Environment, run
 
@@ -102,3 +106,45 @@ def test_a_users_folder_in_place_of_a_link_is_not_touched(hook: ModuleType, tmp_
     with pytest.raises(FileExistsError, match="is in the way"):
         hook.link_folder(link, tmp_path / "folder")
     assert link.is_dir()
+
+
+def test_the_requirements_without_tensorflow_are_all_but_those_that_bring_it() -> None:
+    listed = (ROOT / "requirements" / "without-tensorflow.txt").read_text(encoding="utf-8").splitlines()
+    found = {str(Requirement(line)) for line in listed if not line.startswith("#")}
+    needed = {
+        str(Requirement(line)) for line in importlib.metadata.requires("estimator-bridge") or () if "extra ==" not in line
+    }
+    assert {line for line in needed if not line.startswith(("tensorflow<", "tensorflow>", "tf-keras"))} == found
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.parametrize("has_tensorflow", [True, False])
+def test_a_tensorflow_of_another_name_stays_the_only_one(tmp_path: Path, has_tensorflow: bool) -> None:
+    """The lines of docs/how-to/install.md, from a package index; without TensorFlow, what only reads works, and the rest says what to do."""
+    venv.create(tmp_path / "environment", with_pip=True)
+    python, quiet = tmp_path / "environment" / "bin" / "python", ["-m", "pip", "install", "--quiet", "--no-compile"]
+    run(
+        python,
+        *quiet,
+        *(["tensorflow-cpu>=2.21,<2.22"] if has_tensorflow else []),
+        "-r",
+        ROOT / "requirements/without-tensorflow.txt",
+        cwd=tmp_path,
+    )
+    run(python, *quiet, "--no-deps", *(["tf-keras>=2.21,<2.22"] if has_tensorflow else []), ROOT, cwd=tmp_path)
+    names = {one.partition("==")[0].replace("_", "-") for one in run(python, "-m", "pip", "freeze", cwd=tmp_path).splitlines()}
+    assert "tensorflow" not in names
+    assert ("tensorflow-cpu" in names) is has_tensorflow
+    script = ROOT / "tests" / "data" / "small_job.py"
+    bridge: list[str | Path] = [python, "-m", "estimator_bridge"]
+    run(*bridge, "convert", "source", "--out", "new.py", ROOT / "tests/data/to_keras/by_mode.py", cwd=tmp_path)
+    assert (tmp_path / "new.py").exists()
+    if has_tensorflow:
+        for path in ("legacy", "modern"):
+            run(*bridge, "run", "--path", path, script, cwd=tmp_path)
+    else:
+        ended = subprocess.run(
+            [*map(str, bridge), "run", str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert (ended.returncode, "pip install tensorflow" in ended.stderr) == (2, True)
