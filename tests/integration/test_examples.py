@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.usefixtures("warm_python")]
 
 
 def compare(out: Path, example: str, *flags: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
-    script = str(EXAMPLES / example / "train.py")
+    script = str(EXAMPLES / example if example.endswith(".py") else EXAMPLES / example / "train.py")
     command = [sys.executable, "-m", "estimator_bridge", "compare", "--out", str(out), *options, script, *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,3 +64,28 @@ def test_the_scripts_own_shuffle_is_drawn_alike_in_a_free_run(tmp_path: Path) ->
     # Another order of examples would differ by per cents; threads of a busy machine may add numbers in another order.
     for pair in [*report["losses"], *report["metrics"]]:
         assert pair["modern"] == pytest.approx(pair["legacy"], rel=1e-5, abs=1e-6), pair
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("example", "options", "flags", "limit"),
+    [
+        ("gallery/reviews.py", (), (), 0.0),
+        ("gallery/records.py", (), (), 0.0),
+        ("gallery/clusters.py", (), (), 0.0),
+        ("parallel/train.py", ("--mesh", "pipeline=2", "--micro", "2"), ("--train_steps=20",), 1e-6),
+        ("parallel/two_tower.py", ("--plan", str(EXAMPLES / "parallel" / "two_tower.toml")), ("--train_steps=20",), 0.0),
+    ],
+)
+def test_the_gallery_is_true(
+    example: str, options: tuple[str, ...], flags: tuple[str, ...], limit: float, tmp_path: Path
+) -> None:
+    """What the last column of docs/tutorials/gallery.md says; losses, since variables are farther apart after rounding."""
+    report = compare(tmp_path, example, *flags, options=options)
+    losses = [abs(pair["legacy"] - pair["modern"]) for pair in report["losses"]]
+    assert len(losses) >= 6
+    assert max(losses if limit else differences(report)) <= limit
+    page = (EXAMPLES.parent / "docs" / "tutorials" / "gallery.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| `examples/{example}`")]
+    assert line.endswith(f"| {'within rounding' if limit else 'equal to the last bit'} |")
