@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import threading
@@ -91,7 +92,8 @@ def test_a_preempted_task_ends_those_that_cannot_go_on_without_it(
 
     failures(rendezvous, sender).report(PREEMPTED)
 
-    assert listening.judge() == (PREEMPTED if ends else None)
+    job, index = sender.split(":")
+    assert listening.judge() == (dataclasses.replace(PREEMPTED, lost=[TaskId(job, int(index))]) if ends else None)
 
 
 def test_servers_and_evaluators_end_when_no_task_trains(rendezvous: Rendezvous, at: At) -> None:
@@ -103,7 +105,7 @@ def test_servers_and_evaluators_end_when_no_task_trains(rendezvous: Rendezvous, 
     rendezvous.report_end(WORKER)
     at(102)
 
-    assert [each.judge() for each in listening] == [PREEMPTED, PREEMPTED]
+    assert [each.judge() for each in listening] == [dataclasses.replace(PREEMPTED, lost=[CHIEF])] * 2
 
 
 def test_a_task_that_failed_before_may_come_back_within_a_minute(rendezvous: Rendezvous, at: At) -> None:

@@ -120,6 +120,18 @@ def other_feature(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return loss_of(joined(net, x[:, 0, :1] * net, out), tf.ones_like(x[:, 0, 0]))
 
 
+def with_penalty(shared: bool, activation: Callable[[Any], Any] = tf.nn.relu) -> Model:
+    """Returns a model with an L2 loss, one factor for all of it or one for each part."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = activation(hidden(x, kernel))
+        parts = [tf.nn.l2_loss(kernel), tf.nn.l2_loss(out)]
+        penalty = 0.1 * (parts[0] + parts[1]) if shared else 0.1 * parts[0] + 0.1 * parts[1]
+        return loss_of(joined(net, x[:, 0, :1] * net, out), labels) + penalty
+
+    return model
+
+
 def loop(activation: Callable[[Any], Any], number: float) -> Model:
     """Returns a model with a recurrent loop."""
 
@@ -194,6 +206,12 @@ def test_a_factor_that_another_one_makes_up_for_is_found_before_it(tmp_path: Pat
 
     assert "old Mul (mul) [batch, 4] of Relu; new Mul (mul) [batch, 4] of Relu" in found.seen
     assert "constants: old 0.5, new 2.0" in found.change
+
+
+def test_single_numbers_that_are_computed_otherwise_hide_no_other_value(tmp_path: Path) -> None:
+    found = cause_of(with_penalty(False), with_penalty(True, tf.tanh), tmp_path)
+
+    assert (found.name, "old Relu" in found.seen) == (CauseName.ACTIVATION, True)
 
 
 def test_elements_are_followed_to_where_they_were_moved(tmp_path: Path) -> None:

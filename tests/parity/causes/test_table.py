@@ -393,3 +393,14 @@ def test_an_evaluation_of_other_rows_is_a_cause_although_nothing_differs() -> No
     found = cause_of(PLAIN, PLAIN, evaluation_rows=("none of the 48 rows is one of the old script's 48",))
 
     assert (found.name, found.seen) == (CauseName.EVALUATION_DATA, "None of the 48 rows is one of the old script's 48.")
+
+
+def test_numbers_of_optimizers_are_named_before_clipping_that_no_step_shows() -> None:
+    later = (
+        {"losses": (1.0, 0.9, 0.8, 0.7, 0.6), "changes_gradients": True},
+        {"losses": (1.0, 0.9, 0.8, 0.7, 0.5), "changes_gradients": False},
+    )
+    with_amsgrad = changed(ADAM, hyperparameters=(*ADAM.hyperparameters, ("amsgrad", 1.0)), name="Adam")
+
+    assert cause_of(changed(ADAM, name="Adam"), with_amsgrad, *later).name is CauseName.HYPERPARAMETER
+    assert cause_of(changed(ADAM, name="Adam"), changed(ADAM, name="Adam"), *later).name is CauseName.CLIPPING

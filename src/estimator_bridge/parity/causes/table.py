@@ -29,7 +29,14 @@ RULES: tuple[Rule, ...] = (
         forward.forward_pass,
     ),
     *(gradients.clipping, gradients.gradients, iterations.iterations, pairs.optimizer_parts, pairs.other_optimizer),
-    *(updates.canned_defaults, updates.learning_rate, *hyperparameters.RULES, updates.momentum_scaling, updates.other_update),
+    *(
+        updates.canned_defaults,
+        updates.learning_rate,
+        *hyperparameters.RULES,
+        updates.momentum_scaling,
+        gradients.later_clipping,
+        updates.other_update,
+    ),
     *(
         layers.batch_norm_momentum,
         hyperparameters.initial_accumulators,

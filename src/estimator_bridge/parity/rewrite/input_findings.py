@@ -50,6 +50,8 @@ def other_values(new: Trace) -> tuple[str, ...]:
             f"; {name} has hardly a value in common with it, and {ratio:.3g} times its standard deviation"
             for name, ratio in event.get("apart", {}).items()
         ]
+        if event.get("common_features"):
+            return (f"the features of its {distinct} rows are the old script's, but their labels are others",)
         return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too{''.join(apart)}",)
     return (*lines, *far)
 

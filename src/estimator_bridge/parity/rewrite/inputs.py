@@ -17,6 +17,7 @@ from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 MOST = 200  # batches that are looked at
 MOST_ROWS = 20_000  # rows and values that are kept
 TRAINING = "training"
+FEATURES = "features of the training"
 ENOUGH = 1000  # values of a tensor to judge their spread
 FEW = 0.05  # share of values that may be common by chance
 AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
@@ -180,6 +181,7 @@ class Inputs:
                 spreads=spreads,
                 lines=lines,
                 others=distinct,
+                common_features=bool(self._rows_of[FEATURES][0].keys() & self._rows_of[FEATURES][1].keys()),
                 apart=self._apart() if distinct else {},
                 evaluations=self._other_evaluations(),
                 rows=len(self._own_rows),

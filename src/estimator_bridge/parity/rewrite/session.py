@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import math
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pai
 from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
-from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, rounded
+from estimator_bridge.parity.rewrite.inputs import FEATURES, Inputs, dataset_shuffles, rounded
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.runtime.batch_digest import batch_digest
@@ -59,6 +60,7 @@ class Session:
         self._orders: list[bool | None] = []
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
+        self._reading = threading.Lock()
         self._given: list[int] = []
         self._unbuilt: dict[int, BridgeError] = {}  # models without variables, and why they cannot be built with a batch
         self._ahead: dict[int, tuple[str, list[Any]]] = {}
@@ -113,13 +115,14 @@ class Session:
         Args:
             number: Number of the step that has it, from 0. A dataset may be read ahead of the steps, and again after it.
         """
-        for past in [kept for kept in self._ahead if kept < self.index]:
-            del self._ahead[past]
-        while self._read <= number and (batch := next(self._training, None)):
-            if self._read >= self.index:
-                self._ahead[self._read] = batch
-            self._read += 1
-        return self._ahead.get(number)
+        with self._reading:  # a dataset of the loop before may still read ahead, in a thread of its own
+            for past in [kept for kept in self._ahead if kept < self.index]:
+                del self._ahead[past]
+            while self._read <= number and (batch := next(self._training, None)):
+                if self._read >= self.index:
+                    self._ahead[self._read] = batch
+                self._read += 1
+            return self._ahead.get(number)
 
     def following_batches(self) -> Callable[[], tuple[str, list[Any]] | None]:
         """Returns a function that returns the recorded batch of the next step, then that of the step after it, and so on."""
@@ -163,6 +166,8 @@ class Session:
         found = [_rows(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
         self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch))
+        if isinstance(batch, tuple) and len(batch) > 1:
+            self.inputs.add_rows(_rounded_rows(own[0]), _rounded_rows(batch[0]), FEATURES)
 
     def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
         """Writes if the script shuffles its own training data.

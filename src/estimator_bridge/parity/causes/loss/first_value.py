@@ -33,6 +33,7 @@ _REORDERING = frozenset(
     }
 )
 _MOVING = _REORDERING - {"ConcatV2", "Reshape", "ExpandDims", "Squeeze"}
+_INPUTS = frozenset({"IteratorGetNext", "Placeholder"})
 _LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
 Side = Sequence[ForwardValue]
 
@@ -84,9 +85,30 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
 
 
 def _pair(old: Side, new: Side) -> tuple[int, int] | None:
-    """Returns the places of the first values of both sides that differ, which are those that are computed from the same ones."""
+    """Returns the places of the first values of both sides that differ, which are computed from the same ones; single numbers come last."""
     pairs = [(mine, its) for mine in _first(old, new) for its in _first(new, old)]
-    return max(pairs, key=lambda pair: (len(_shared(old, new, *pair)), -pair[0], -pair[1]), default=None)
+
+    def rank(pair: tuple[int, int]) -> tuple[bool, bool, float, int, int, int]:
+        mine, its = pair
+        shared, size = len(_shared(old, new, mine, its)), min(_size(old[mine]), _size(new[its]))
+        return size > 1, shared > 0, 0.0 if shared else size, -mine, shared, -its
+
+    return max(pairs, key=rank, default=None) or _hidden(old, new)
+
+
+def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
+    """Returns the first activations of the same value that differ, where the loss shows no difference."""
+    pairs = (
+        (mine, its)
+        for mine, value in enumerate(old)
+        for its, other in enumerate(new)
+        if {value.type, other.type} <= _ACTIVATIONS and value.type != other.type and _shared(old, new, mine, its)
+    )
+    return next(pairs, None)
+
+
+def _size(value: ForwardValue) -> float:
+    return value.numbers[0] if value.numbers else 0.0
 
 
 def _is_simple(old: Side, new: Side, mine: int, its: int) -> bool:
@@ -162,7 +184,7 @@ def _explain(
     """Returns the name of the cause, what was seen, and what to change."""
     in_order = {one.name for one, other in shared if _same_order(one, other)}
     moved = [pair for pair in shared if pair[0].name not in in_order]
-    if moved:
+    if moved and bool(mine.body) == bool(its.body):  # else one of them is a loop, which may have the axis of time first
         return _order(old, new, (mine, its), moved[0])
     both = f"The first values that differ: old {_spell(mine, old)}; new {_spell(its, new)}."
     if mine.body or its.body:
@@ -175,6 +197,13 @@ def _explain(
     if mine.name.startswith(("features", "labels")):  # a tensor of the batch
         seen = f"The old script computes its loss from {mine.name} of the batch, the new one does not. {both}"
         return CauseName.FORWARD_PASS, seen, f"Give the new script's model {mine.name} where it has {its.name}."
+    if its.type in _INPUTS:
+        seen = f"The new script computes its loss from a tensor of its batch that the old one does not use. {both}"
+        return (
+            CauseName.FORWARD_PASS,
+            seen,
+            "Leave it out of the new script's batch or loss: Keras takes a third one for weights of the rows.",
+        )
     given = f"{shared[0][1].name} goes" if shared else "The same goes"
     change = f"{given} into {its.type} ({its.name}) where the old script has {mine.type} ({mine.name}): it is too much, or that is missing."
     return CauseName.FORWARD_PASS, both, change
@@ -200,7 +229,7 @@ def _where_moved(old: Side, new: Side, moved: tuple[ForwardValue, ForwardValue])
         pairs = [pair for pair in pairs if _same_elements(*pair)]
         in_order = {one.name for one, other in pairs if _same_order(one, other)}
         further = [pair for pair in pairs if pair[0].name not in in_order and pair[0].numbers[0] > 1]
-        is_moved_here = {moved[0].type, moved[1].type} & _MOVING
+        is_moved_here = {moved[0].type, moved[1].type} & _MOVING and moved[0].type != moved[1].type
         if is_moved_here or not further:
             return moved
         moved = further[0]

@@ -14,14 +14,18 @@ from estimator_bridge.parity.evidence import Evidence, StepEvidence
 _KEYS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
-@at({Stage.APPLIED, Stage.LATER})
+@at({Stage.APPLIED})
 def clipping(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if gradients are equal, and those that the optimizers get are not."""
-    if place.stage is Stage.APPLIED:
-        old, new = place.steps
-        seen = f"Gradients are equal, those that the optimizer gets are not: old {_action(old)}; new {_action(new)}."
-        yield place.cause(CauseName.CLIPPING, seen, _advice(old), place.names)
-    elif _is_one_sided(evidence):
+    old, new = place.steps
+    seen = f"Gradients are equal, those that the optimizer gets are not: old {_action(old)}; new {_action(new)}."
+    yield place.cause(CauseName.CLIPPING, seen, _advice(old), place.names)
+
+
+@at({Stage.LATER})
+def later_clipping(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if only one side changes gradients, and no number of the optimizers says why the steps differ."""
+    if _is_one_sided(evidence):
         words = ["changes gradients", "leaves gradients as they are"]
         first, second = words if evidence.old.changes_gradients else reversed(words)
         seen = f"The old script {first} before its optimizer gets them, the new one {second}; the first steps do not show it."

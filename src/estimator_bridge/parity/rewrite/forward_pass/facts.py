@@ -55,7 +55,8 @@ def source(tensor: Any) -> Any:
 def _mixes_ranks(op: Any) -> bool:
     """Returns True if an operation combines shapes like [B, 1] and [B]; B is None if it is not known before the step runs."""
     shapes = [tensor.shape for tensor in op.inputs]
-    if any(shape.rank is None for shape in shapes):
+    is_mask = op.outputs[0].dtype.is_bool and op.inputs[0].dtype.is_integer  # as of tf.sequence_mask
+    if is_mask or any(shape.rank is None for shape in shapes):
         return False
     low, high = sorted((shape.as_list() for shape in shapes), key=len)
     return len(high) == len(low) + 1 and bool(low) and high[-1] == 1 and high[0] == low[0] and low[-1] != 1

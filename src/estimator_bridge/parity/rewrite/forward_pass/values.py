@@ -17,6 +17,7 @@ from estimator_bridge.parity.recording.trace import FORWARD_FILE
 
 _MOST = 5000  # tensors of a forward pass
 _LARGEST = 30_000_000  # elements of a tensor that is looked at
+_OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _IN_LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "LoopCond", "Switch", "RefSwitch"})
 _READS_ARRAYS = frozenset({"TensorArrayGatherV3", "TensorArrayReadV3", "TensorArrayConcatV3"})
 _PASSED_ON = frozenset(
@@ -127,7 +128,7 @@ class ForwardPass:
             tuple(places),
             tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else None,
             is_variable=is_variable,
-            is_data=is_variable or is_input or any(one.is_data for one in read),
+            is_data=is_variable or is_input or (op.type not in _OF_SHAPES and any(one.is_data for one in read)),
             settings=_settings(op),
             body=dict(self._between(inner) + self._called(op)),
         )
