@@ -14,8 +14,10 @@ from estimator_bridge.cluster.rendezvous import Rendezvous, TaskFailure
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher import machines as module
+from estimator_bridge.launcher.launch import _following
 from estimator_bridge.launcher.layout import Layout
 from estimator_bridge.launcher.machines import Machines
+from estimator_bridge.launcher.outcome import Outcome
 
 HOSTS = ["a:1", "b:1", "c:1", "d:1"]
 CHIEF, WORKERS = TaskId("chief", 0), [TaskId("worker", index) for index in range(3)]
@@ -91,6 +93,7 @@ def test_nobody_waits_for_a_machine_whose_launcher_has_said_that_it_ends(
     assert names(layouts[:2]) == ["chief 0", "worker 0"]
     Rendezvous(pair[0].folder).folder.mkdir()
     Rendezvous(pair[0].folder).report_failure(WORKERS[0], TaskFailure(1.0, 143, None))
+    wait_until(lambda: all((tmp_path / f"there-1-{index}").exists() for index in (2, 3)))  # both stand by
     again = joining(pool, pair[:1])
     wait_until(lambda: sum(one.done() for one in [*again, *layouts]) >= 4)
     assert pair[0].members == ["a:1", "c:1"], "one that stood by takes its place"
@@ -124,6 +127,45 @@ def test_the_end_of_a_training(tmp_path: Path) -> None:
     alone.end(0)
     with pytest.raises(BridgeError, match="has ended"):
         machine(tmp_path, 0).join(lambda line: None)
+
+
+def test_a_round_that_others_want_is_followed_however_many_had_no_step(tmp_path: Path) -> None:
+    """Machines that come one after the other, each before the first step, are no end of the training; a loss after a loss is."""
+    alone = machine(tmp_path, 0, ready=0.1)
+    assert alone.join(lambda line: None) is not None
+    lost = Outcome(1, BridgeError("Lost."), lost=[WORKERS[0]])
+    said: list[str] = []
+
+    def say(task: str, line: str) -> None:
+        said.append(line)
+
+    assert _following(alone, lost, say, in_vain=3) is None
+    assert not said
+    assert _following(alone, Outcome(0, workers=1), say, in_vain=3) is not None
+    assert _following(alone, lost, say, in_vain=2) is not None
+    assert said == ["Lost. The training goes on with the machines that are there"]
+
+
+def test_a_machine_that_was_killed_while_it_stood_by_is_soon_not_there(tmp_path: Path) -> None:
+    one = machine(tmp_path, 0, allowed=(1, 2), ready=0.05, lost=0.3)
+    assert one.join(lambda line: None) is not None
+    (tmp_path / "there-1-2").write_text("1")
+    assert one.wanted() == "more machines are there: c:1"
+    wait_until(lambda: one.wanted() == "")
+
+
+def test_a_full_disk_ends_no_training_and_nobody_waits_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = machine(tmp_path, 0, ready=0.1)
+    assert one.join(lambda line: None) is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    time.sleep(0.05)
+    assert one.wanted() == ""
+    with pytest.raises(BridgeError, match="cannot be told"):
+        one.join(lambda line: None)
 
 
 def test_the_first_decision_counts(tmp_path: Path) -> None:

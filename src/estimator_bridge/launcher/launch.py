@@ -144,7 +144,7 @@ def _following(size: ElasticSize | Machines | None, outcome: Outcome, say: Sink,
     """Returns the layouts with which a training goes on after a change of its workers; None if it does not."""
     if isinstance(size, ElasticSize) and outcome.workers:
         return local_layouts(size.counts(outcome.workers))
-    if isinstance(size, Machines) and (outcome.workers or outcome.lost) and in_vain < _ATTEMPTS:
+    if isinstance(size, Machines) and (outcome.workers or (outcome.lost and in_vain < _ATTEMPTS)):
         if outcome.problem is not None:
             say("launch", f"{outcome.problem.what} The training goes on with the machines that are there")
         return _of_round(size, say, outcome.lost)

@@ -190,7 +190,10 @@ class Machines:
 
         A launcher that waits writes its file again and again. The clock is that of the file system, whatever each machine thinks.
         """
-        written = {file.name: file.stat().st_mtime for file in self._folder.glob("there-*") if file.exists()}
+        written = {}
+        for file in [*self._folder.glob("there-*"), self._folder / "alive"]:
+            with contextlib.suppress(FileNotFoundError):  # a machine that has just gone
+                written[file.name] = file.stat().st_mtime
         newest = max(written.values(), default=0.0)
         names = [f"there-{number}-{index}" for index in range(len(self._hosts))]
         return [host for host, name in zip(self._hosts, names, strict=True) if newest - written.get(name, 0.0) < self._lost]
@@ -203,14 +206,32 @@ class Machines:
         return self._folder / f"there-{number}-{self._index}"
 
     def _come(self) -> None:
-        self._beat_at = 0.0
-        self._beat(self._there_file(self._round).name)
+        """Says that this machine is there for the round.
+
+        Raises:
+            BridgeError: The folder cannot be written, so the others would never see it.
+        """
+        self._beat_at = time.monotonic()
+        try:
+            self._write(self._there_file(self._round).name, self._sign())
+        except OSError as error:
+            raise BridgeError(
+                "The other machines cannot be told that this one is there.",
+                expected="a rendezvous folder that can be written",
+                received=f"{self._folder}: {error.strerror}",
+                fix="Make room there, or choose another --rendezvous, and start the launcher again.",
+            ) from error
 
     def _beat(self, name: str) -> None:
-        """Writes a file with a text that it has not had, if it is time to."""
-        if not self._beat_at or time.monotonic() - self._beat_at >= _BEAT_SECONDS:
+        """Writes a file again, if it is time to."""
+        if time.monotonic() - self._beat_at >= _BEAT_SECONDS:
             self._beat_at = time.monotonic()
-            self._write(name, " ".join([str(time.time_ns()), *self._missed]))
+            with contextlib.suppress(OSError):  # a full disk is no reason to end
+                self._write(name, self._sign())
+
+    def _sign(self) -> str:
+        """Returns a text that no file has had, with the machines that are missed."""
+        return " ".join([str(time.time_ns()), *self._missed])
 
     def _read(self, name: str) -> str | None:
         with contextlib.suppress(FileNotFoundError):

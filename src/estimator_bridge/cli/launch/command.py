@@ -132,14 +132,18 @@ def _elastic_size(
     """
     from estimator_bridge.launcher.machines import Machines
     from estimator_bridge.launcher.monitors.resizing import elastic_size
+    from estimator_bridge.launcher.outcome import Timeouts
 
     if not plan.elastic or context or arguments.engine != "local":
         return None  # a scheduler has one task a machine, which takes part in every size that the plan allows
     counts = _counts(arguments)
     size, number = elastic_size(counts, arguments.worker is not None or bool(arguments.hosts), plan.workers)
     arguments.worker = number - 1
-    if not arguments.hosts or not arguments.rendezvous:
-        return size if not arguments.hosts else None
+    if not arguments.hosts:
+        return size
+    if not arguments.rendezvous:
+        _logger.warning("Without --rendezvous the machines stay those that begin: no launcher learns of the others.")
+        return None
     if counts["evaluator"] or arguments.task == "evaluator:0":
         raise BridgeError(
             "An evaluator cannot follow an elastic training on several machines.",
@@ -150,7 +154,7 @@ def _elastic_size(
     layout = next(iter(_layouts(arguments, context)))
     own = next(iter(layout.tf_configs))
     hosts = [*layout.addresses.values()]
-    lost = 45.0 if arguments.return_timeout is None else arguments.return_timeout
+    lost = Timeouts.lost if arguments.return_timeout is None else arguments.return_timeout
     return Machines(arguments.rendezvous, hosts, layout.addresses[own], plan.workers, ready=arguments.ready_timeout, lost=lost)
 
 
