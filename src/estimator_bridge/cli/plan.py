@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.modern.parallel.plans.plan import shares_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,7 +110,9 @@ def execute(arguments: argparse.Namespace) -> int:
     found = _estimated(script, plan)
     more = _extrapolated(found, plan, measured, arguments.workers)
     if arguments.format == "json":
-        sys.stdout.write(json.dumps(found.as_dict() | {"extrapolated": [_as_dict(one) for one in more]}, indent=1) + "\n")
+        shares = {"shares": shares_of(arguments.speeds, plan.micro)} if arguments.speeds else {}
+        printed = found.as_dict() | {"extrapolated": [_as_dict(one) for one in more]} | shares
+        sys.stdout.write(json.dumps(printed, indent=1) + "\n")
     console = _console(arguments.format, arguments.out)
     _print(console, found, arguments.all)
     if plan.sharded_state:
@@ -274,8 +277,6 @@ def _print_whole_batches(console: Console, plan: ParallelPlan) -> None:
 
 
 def _print_shares(console: Console, speeds: Sequence[float], batches: int) -> None:
-    from estimator_bridge.modern.parallel.plans.plan import shares_of
-
     shares = shares_of(speeds, batches)
     seconds = max(share / speed for share, speed in zip(shares, speeds, strict=True))
     equal = batches / len(speeds) / min(speeds)

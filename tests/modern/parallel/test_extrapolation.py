@@ -78,3 +78,7 @@ def test_plan_prints_the_shares_of_unequal_workers(tmp_path: Path) -> None:
     ended = estimator_bridge_command("plan", "--micro", 8, "--speeds", "6,2", ROOT / "examples/parallel/train.py", cwd=tmp_path)
     assert ended.code == 0, ended.err[-2000:]
     assert "shares = [6, 2] ends a step earliest: the batches take 1 s, equal shares 2 s (extrapolated)." in ended.out
+    printed = estimator_bridge_command(
+        "plan", "--format", "json", "--micro", 8, "--speeds", "6,2", ROOT / "examples/parallel/train.py", cwd=tmp_path
+    )
+    assert json.loads(printed.out)["shares"] == [6, 2]
