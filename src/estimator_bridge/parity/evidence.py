@@ -93,7 +93,8 @@ class ForwardValue:
         inputs: Places of the tensors that it is computed from, among those of the side.
         shape: Static shape; None if the rank is not known.
         is_variable: True for a variable.
-        is_data: True if it depends on the batch or on a variable.
+        is_batch: True for a tensor of the batch.
+        is_data: True if it depends on the values of the batch or on a variable.
         settings: Attributes and constant inputs of the operation -> what they are, as text.
         body: Operations of a loop that computes it, or of a function that is called -> their number.
         numbers: Size, sum, sum of sizes, sum of squares, least and largest element, and a sum that the order of elements changes; empty if
@@ -105,6 +106,7 @@ class ForwardValue:
     inputs: tuple[int, ...]
     shape: tuple[int | None, ...] | None = None
     is_variable: bool = False
+    is_batch: bool = False
     is_data: bool = True
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     body: Mapping[str, int] = dataclasses.field(default_factory=dict)

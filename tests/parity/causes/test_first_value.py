@@ -214,6 +214,39 @@ def test_single_numbers_that_are_computed_otherwise_hide_no_other_value(tmp_path
     assert (found.name, "old Relu" in found.seen) == (CauseName.ACTIVATION, True)
 
 
+def masked(other: float) -> Model:
+    """Returns a model with values that are no numbers in a branch that it leaves out."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = hidden(x, kernel)
+        logs = tf.where(net > 0, tf.math.log(net), tf.fill(tf.shape(net), other))
+        return loss_of(joined(net, logs, out), labels)
+
+    return model
+
+
+def test_what_is_no_number_on_both_sides_is_no_difference(tmp_path: Path) -> None:
+    assert "old SelectV2" in cause_of(masked(0.0), masked(1.0), tmp_path).seen
+
+
+def scoped(operation: Callable[[Any], Any]) -> Model:
+    """Returns a model with an operation below a scope that is called as a part of the batch is."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        with tf.name_scope("features"):
+            net = operation(hidden(x, kernel))
+        return loss_of(joined(net, tf.tanh(net), out), labels)
+
+    return model
+
+
+def test_a_scope_is_no_tensor_of_the_batch(tmp_path: Path) -> None:
+    found = cause_of(scoped(tf.square), scoped(tf.abs), tmp_path)
+
+    assert "features/Square" in found.seen
+    assert "of the batch" not in found.seen
+
+
 def test_elements_are_followed_to_where_they_were_moved(tmp_path: Path) -> None:
     found = cause_of(reversed_before_flattening(True), reversed_before_flattening(False), tmp_path)
 

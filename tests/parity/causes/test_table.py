@@ -378,6 +378,8 @@ def test_inputs_of_another_size_are_named_by_the_first_operation_that_gives_them
 def test_labels_that_only_the_old_script_broadcasts() -> None:
     graphs = {"graph": GraphFacts(broadcasts=("sub",))}, {"graph": GraphFacts()}
     found = cause_of(PLAIN, changed(PLAIN, shift=0.5), *graphs)
+    both = {"graph": GraphFacts(broadcasts=("sub", "of a weight"))}, graphs[0]
+    assert cause_of(PLAIN, changed(PLAIN, shift=0.5), *both).name is not CauseName.BROADCAST
 
     assert (found.name, "sub of the old script combines" in found.seen) == (CauseName.BROADCAST, True)
 

@@ -188,6 +188,22 @@ def test_other_rows_of_an_evaluation_are_a_finding(
     )
 
 
+def test_of_an_evaluation_with_more_rows_than_are_kept_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows in the order of other files look like others at their beginning."""
+    monkeypatch.setattr("estimator_bridge.parity.rewrite.inputs.MOST_ROWS", 3)
+    new = Trace(tmp_path)
+    new.make()
+    inputs = Inputs()
+    inputs.add((ROWS, LABELS), (ROWS, LABELS))
+    inputs.add_rows((7, 8), (7, 8))
+    assert inputs.has_room("evaluate-0")
+    inputs.add_rows((1, 2, 3), (4, 5, 6), "evaluate-0")
+    assert not inputs.has_room("evaluate-0")
+    inputs.read_whole("evaluate-0")
+    inputs.write(new)
+    assert not judge_inputs(new)[0]
+
+
 def test_the_tensor_that_makes_rows_unequal_is_named(tmp_path: Path) -> None:
     new = Trace(tmp_path)
     new.make()

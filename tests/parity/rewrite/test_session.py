@@ -29,3 +29,21 @@ def test_batches_have_the_static_size_that_both_scripts_have(tmp_path: Path, rec
     fed = lockstep(session, own, lambda: lambda: None, CALL)
     assert fed.element_spec.shape.as_list() == [rows]
     assert [batch.numpy().tolist() for batch in fed] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize(("error", "found"), [(None, {"rho": 0.9}), (NotImplementedError(), {}), (AttributeError("decay"), {})])
+def test_numbers_of_an_optimizer_are_read_from_its_configuration_if_it_has_one(
+    tmp_path: Path, error: Exception | None, found: dict[str, float]
+) -> None:
+    """A script's own get_config may fail, since nothing else calls it; the comparison goes on without its numbers."""
+
+    class Own:
+        def get_config(self) -> dict[str, Any]:
+            if error:
+                raise error
+            return {"rho": 0.9, "name": "own", "schedule": None}
+
+    sides = [Trace(tmp_path / side) for side in ("new", "old")]
+    for side in sides:
+        side.make()
+    assert Session(*sides, RewritePlan(Script("new.py")))._configured(Own()) == found

@@ -107,8 +107,11 @@ class Inputs:
     def add_rows(self, own: Iterable[int], recorded: Iterable[int], call: str = TRAINING) -> None:
         """Keeps the digests of the rows of one batch of each, of the training or of an evaluation."""
         for rows, more in zip(self._rows_of[call], (own, recorded), strict=True):
-            if sum(rows.values()) < MOST_ROWS:
-                rows.update(more)
+            rows.update(more)
+
+    def has_room(self, call: str) -> bool:
+        """Returns False for an evaluation with so many rows that the further ones are not kept, so that nothing is said of it."""
+        return all(sum(rows.values()) < MOST_ROWS for rows in self._rows_of[call])
 
     def read_whole(self, call: str) -> None:
         """Keeps that the script's own data of a call was read to its end."""
@@ -123,6 +126,7 @@ class Inputs:
             call: [len(own), len(recorded)]
             for call, (own, recorded) in self._rows_of.items()
             if call in self._whole
+            and self.has_room(call)
             and own
             and recorded
             and not own.keys() & recorded.keys()

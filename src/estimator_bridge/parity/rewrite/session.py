@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
@@ -147,7 +146,7 @@ class Session:
         if own is not None and call.startswith("train"):
             self._write_own(own, batch)
             self.inputs.add(own, batch)
-        elif own is not None and call in self._whole and not self.plan.adapt:
+        elif own is not None and call in self._whole and not self.plan.adapt and self.inputs.has_room(call):
             self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch), call)
         if not self._has_shapes:
             self._has_shapes = True
@@ -395,9 +394,10 @@ class Session:
     def _configured(self, optimizer: Any) -> dict[str, float]:
         """Returns the numbers that an optimizer of the script's own has in its configuration alone."""
         if id(optimizer) not in self._configurations:
-            config: dict[str, Any] = {}
-            with contextlib.suppress(NotImplementedError):
+            try:
                 config = optimizer.get_config()
+            except Exception:  # noqa: BLE001 -- of the script's own code; then its numbers are not compared, only what it does
+                config = {}
             numbers = {name: value for name, value in config.items() if name in _NUMBERS and isinstance(value, (int, float))}
             self._configurations[id(optimizer)] = numbers
         return dict(self._configurations[id(optimizer)])

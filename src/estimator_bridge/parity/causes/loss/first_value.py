@@ -33,7 +33,6 @@ _REORDERING = frozenset(
     }
 )
 _MOVING = _REORDERING - {"ConcatV2", "Reshape", "ExpandDims", "Squeeze"}
-_INPUTS = frozenset({"IteratorGetNext", "Placeholder"})
 _LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
 Side = Sequence[ForwardValue]
 
@@ -67,7 +66,7 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     if not (old and new and old[-1].numbers and new[-1].numbers):
         return
     found = _pair(old, new)
-    if found and old[found[0]].inputs and old[found[0]].type != new[found[1]].type and not _is_simple(old, new, *found):
+    if found and not old[found[0]].is_batch and old[found[0]].type != new[found[1]].type and not _is_simple(old, new, *found):
         # A factor may make values equal that are not the same, e.g. that of dropout.
         surer = [
             (one, other)
@@ -79,9 +78,11 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     if found is None:
         return
     mine, its = old[found[0]], new[found[1]]
-    name, seen, change = _explain(old, new, mine, its, _shared(old, new, *found))
+    shared = _shared(old, new, *found)
+    name, seen, change = _explain(old, new, mine, its, shared)
+    equal = "What they have in common is equal, as far as size, sums, least and largest element tell. " if shared else ""
     losses = f"Losses from the same values and batch: old {place.steps[0].loss:.8g}, new {place.steps[1].loss:.8g}."
-    yield place.cause(name, f"{seen} All that is computed before is equal. {losses}", change, place.names)
+    yield place.cause(name, f"{seen} {equal}{losses}", change, place.names)
 
 
 def _pair(old: Side, new: Side) -> tuple[int, int] | None:
@@ -194,10 +195,10 @@ def _explain(
         return _activation(both, mine, its, shared[0])
     if mine.type == its.type:
         return CauseName.FORWARD_PASS, both, _of_one_type(old, new, mine, its)
-    if mine.name.startswith(("features", "labels")):  # a tensor of the batch
+    if mine.is_batch:
         seen = f"The old script computes its loss from {mine.name} of the batch, the new one does not. {both}"
         return CauseName.FORWARD_PASS, seen, f"Give the new script's model {mine.name} where it has {its.name}."
-    if its.type in _INPUTS:
+    if its.is_batch:
         seen = f"The new script computes its loss from a tensor of its batch that the old one does not use. {both}"
         return (
             CauseName.FORWARD_PASS,

@@ -22,7 +22,7 @@ def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     if new is None:  # an eager step: only ranks tell
         is_other = sorted(map(len, labels[0])) != sorted(map(len, labels[1]))
     else:
-        is_other = len(after) != len(before)
+        is_other = len(after) > len(before) or bool(before and not after)
     if not is_other:
         return
     here, there = place.steps

@@ -43,6 +43,7 @@ def values_of(array: Any) -> tuple[float, ...]:
     flat = np.asarray(array, np.float64).ravel()
     if not flat.size:
         return (0.0,) * 7
+    flat = np.where(np.isfinite(flat), flat, 0.0)  # as of a branch that tf.where leaves out
     weights = np.cos(np.arange(flat.size))
     sums = (flat.sum(), np.abs(flat).sum(), np.square(flat).sum(), flat.min(), flat.max(), float(flat @ weights))
     return (float(flat.size), *map(float, sums))
@@ -128,6 +129,7 @@ class ForwardPass:
             tuple(places),
             tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else None,
             is_variable=is_variable,
+            is_batch=tensor.ref() in self._batch or op.type in {"IteratorGetNext", "Placeholder"},
             is_data=is_variable or is_input or (op.type not in _OF_SHAPES and any(one.is_data for one in read)),
             settings=_settings(op),
             body=dict(self._between(inner) + self._called(op)),
