@@ -43,7 +43,7 @@ def test_numbers_of_an_optimizer_are_read_from_its_configuration_if_it_has_one(
                 raise error
             return {"rho": 0.9, "name": "own", "schedule": None}
 
-    sides = [Trace(tmp_path / side) for side in ("new", "old")]
-    for side in sides:
-        side.make()
-    assert Session(*sides, RewritePlan(Script("new.py")))._configured(Own()) == found
+    new, old = Trace(tmp_path / "new"), Trace(tmp_path / "old")
+    for trace in (new, old):
+        trace.make()
+    assert Session(new, old, RewritePlan(Script("new.py")))._configured(Own()) == found
