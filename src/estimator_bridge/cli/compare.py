@@ -178,7 +178,7 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     order = "pair variables of equal shape in their order of creation"
     group.add_argument("--accept-order", action="store_true", help=order)
     add_forget_bias(group)
-    adapt = "function of the old features and labels that returns a batch of the rewrite"
+    adapt = "function of the old features and labels (of a sparse tensor x: x#0, x#1, x#2) that returns a batch of the rewrite"
     group.add_argument("--adapt", default="", metavar="MODULE:FUNCTION", help=adapt)
     every = "give the old values to the rewrite at steps 1, 2, 3 and each K-th (default: %(default)s)"
     group.add_argument("--anchor", type=number(int, "a whole number of 1 or more", 1), default=10, metavar="K", help=every)

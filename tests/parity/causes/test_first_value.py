@@ -120,6 +120,18 @@ def other_feature(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return loss_of(joined(net, x[:, 0, :1] * net, out), tf.ones_like(x[:, 0, 0]))
 
 
+def of_both(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """The loss of a product of two probabilities beside that of one of them."""
+    one, two = (tf.matmul(hidden(x, kernel), part)[:, 0] for part in (out[:4], out[4:]))
+    return loss_of(one, labels) + v1.losses.log_loss(labels, tf.sigmoid(one) * tf.sigmoid(two))
+
+
+def of_one(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """The product is forgotten."""
+    one, two = (tf.matmul(hidden(x, kernel), part)[:, 0] for part in (out[:4], out[4:]))
+    return loss_of(one, labels) + v1.losses.log_loss(labels, tf.sigmoid(two))
+
+
 def with_penalty(shared: bool, activation: Callable[[Any], Any] = tf.nn.relu) -> Model:
     """Returns a model with an L2 loss, one factor for all of it or one for each part."""
 
@@ -268,6 +280,24 @@ def test_a_tensor_of_the_batch_that_the_new_script_does_not_read_is_named(tmp_pa
     found = cause_of(plain, other_feature, tmp_path)
 
     assert "computes its loss from labels of the batch, the new one does not" in found.seen
+
+
+def test_a_tensor_of_the_batch_that_only_the_new_script_reads_is_named_with_where_it_goes(tmp_path: Path) -> None:
+    def with_weights(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = tf.nn.relu(hidden(x, kernel))
+        logits = joined(net, x[:, 0, :1] * net, out)
+        each = tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(logits), logits)
+        return tf.reduce_mean(tf.reshape(labels * 3.0, [-1]) * each)
+
+    found = cause_of(other_feature, with_weights, tmp_path)
+
+    assert "The new script computes Mul (mul_2) from a tensor of its batch that the old one does not use." in found.seen
+
+
+def test_a_factor_that_is_forgotten_is_named_where_it_meets_what_is_equal(tmp_path: Path) -> None:
+    found = cause_of(of_both, of_one, tmp_path)
+
+    assert "old Mul (mul) [batch] of Sigmoid, Sigmoid_1; new Sub (log_loss/sub_1) [batch] of Sigmoid." in found.seen
 
 
 def test_a_model_that_is_written_in_other_operations_differs_nowhere(tmp_path: Path) -> None:

@@ -111,6 +111,25 @@ def test_preparation_that_no_common_row_shows_is_said_to_be_not_compared(
     assert ("None of the 3 rows seen is one of the old script's" in note) is not is_compared
 
 
+@pytest.mark.parametrize(
+    ("own", "old", "said"),
+    [
+        ([4, 2, 4, 2], [4, 4, 4], "Its batch 2 has 2 rows, the old script's 4: see the order of repeat and batch."),
+        ([4, 4, 4], [4, 4, 4], ""),
+        ([1, 2, 3, 4], [4, 3, 2, 1], ""),  # by length
+    ],
+)
+def test_batches_of_another_size_are_noted(tmp_path: Path, own: list[int], old: list[int], said: str) -> None:
+    new = Trace(tmp_path)
+    new.make()
+    inputs = Inputs()
+    for here, there in zip(own, old, strict=False):
+        inputs.add((np.arange(here),), (np.arange(there) + 9,))
+    inputs.write(new)
+    _, notes = judge_inputs(new)
+    assert (said in notes[0], "repeat and batch" in notes[0]) == (True, bool(said))
+
+
 def test_rows_are_told_apart_by_what_rounding_leaves() -> None:
     assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1 + 1e-7))) > 0.99
     assert np.mean(rounded(ROWS) == rounded(ROWS * np.float32(1.01))) < 0.1

@@ -18,6 +18,8 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.rewrite.judging import judge_rewrite
 from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.parity.run import Watch, compare_rewrite
+from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
 
@@ -135,6 +137,39 @@ def test_a_loss_that_is_within_without_anchors_is_no_difference(
 
     assert result.verdict == verdict
     assert any("rounding that grows" in note for note in result.notes) is (verdict == "equal")
+
+
+@pytest.mark.parametrize(
+    ("old", "limit", "verdict", "runs"),
+    [
+        ([1.0] * 5, 100, "equal", 7),  # three sides and the shaken one; three sides with anchors at each step
+        ([1.0, 1.0, 1.0, 1.0, 1.001], 100, "different", 8),
+        ([1.0] * 5, 49, "different", 4),  # five anchors of 10 bytes do not fit
+    ],
+)
+def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_each_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: list[float], limit: float, verdict: str, runs: int
+) -> None:
+    """By hand; as where a loss jumps when rounding moves one element across a limit."""
+    ran = []
+
+    def run_side(order: Order, watch: Watch) -> float:
+        assert isinstance(order.plan, RewritePlan)
+        ran.append((order.side, order.plan.anchor))
+        jumped = [1.0, 1.0, 1.0, 1.001, 1.0]
+        losses = [1.0] * 5 if order.side != "legacy" else old if order.plan.anchor == 1 else jumped
+        traced(Path(order.folder) / order.side, losses).write("anchor", index=1, prefix="", size=10)
+        return 1.0
+
+    monkeypatch.setattr("estimator_bridge.parity.run.run_side", run_side)
+    for name in ("old.py", "new.py"):
+        (tmp_path / name).touch()
+    plan = RewritePlan(Script(str(tmp_path / "new.py")), anchor_limit=limit)
+    result = compare_rewrite(Script(str(tmp_path / "old.py")), plan)
+
+    assert (result.verdict, len(ran)) == (verdict, runs)
+    assert {anchor for _, anchor in ran[4:]} <= {1}
+    assert any("a second run of both scripts" in note for note in result.notes) is (runs > 4)
 
 
 def test_predictions_of_several_lengths_are_one_row() -> None:

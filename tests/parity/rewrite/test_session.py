@@ -31,6 +31,21 @@ def test_batches_have_the_static_size_that_both_scripts_have(tmp_path: Path, rec
     assert [batch.numpy().tolist() for batch in fed] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
+def test_sparse_and_ragged_batches_stay_what_they_are(tmp_path: Path) -> None:
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    sparse = tf.sparse.from_dense([[1, 0], [0, 2]])
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    own = tf.data.Dataset.from_tensor_slices({"sparse": sparse, "ragged": ragged, "dense": [1, 2]}).batch(2)
+    session = Session(new, old, RewritePlan(Script("new.py")))
+    (fed,) = lockstep(session, own, lambda: lambda: None, CALL)
+    assert isinstance(fed["sparse"], tf.SparseTensor)
+    assert isinstance(fed["ragged"], tf.RaggedTensor)
+    assert tf.sparse.to_dense(fed["sparse"]).numpy().tolist() == [[1, 0], [0, 2]]
+    assert (fed["ragged"].to_list(), fed["dense"].numpy().tolist()) == ([[1], [2, 3]], [1, 2])
+
+
 @pytest.mark.parametrize(("error", "found"), [(None, {"rho": 0.9}), (NotImplementedError(), {}), (AttributeError("decay"), {})])
 def test_numbers_of_an_optimizer_are_read_from_its_configuration_if_it_has_one(
     tmp_path: Path, error: Exception | None, found: dict[str, float]

@@ -140,7 +140,8 @@ def misfit(old: Sequence[Leaf], new: Sequence[Leaf]) -> BridgeError:
         "The old script's batches do not fit the new script's.",
         expected=", ".join(map(str, new)),
         received=", ".join(map(str, old)),
-        fix="Name a function with --adapt module:function; it takes the old features and labels and returns the new batch.",
+        fix="Name a function with --adapt module:function; it takes the old features and labels and returns the new batch. "
+        "It gets a sparse tensor x in parts: x#0, its indices, x#1, its values, and x#2, its shape.",
     )
 
 

@@ -28,7 +28,9 @@ def judge_inputs(new: Trace) -> tuple[list[ParityFinding], list[str]]:
     if far:
         return [ParityFinding("batch", f"The new script's own input gives other values: {'; '.join(far)}.", 1)], []
     text = "The new script's own input gives other batches; it ran on those of the old script."
-    if not event["shared"]:
+    if size := event.get("other_size"):
+        text += f" Its batch {size[0]} has {size[1]} rows, the old script's {size[2]}: see the order of repeat and batch."
+    if event["rows"] and not event["shared"]:
         text += f" None of the {event['rows']} rows seen is one of the old script's: whether they are prepared alike was not compared."
     return [], [text]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge.parity.causes.structure.batches import MANY_SIZES
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
@@ -90,6 +91,10 @@ class Inputs:
 
     def __init__(self) -> None:
         self._seen = self._equal = 0
+        self._other_size: tuple[int, int, int] | None = (
+            None  # number of the first batch with other rows, and both numbers of rows
+        )
+        self._sizes: tuple[set[int], set[int]] = (set(), set())
         self._floats: set[str] = set()
         self._spreads: dict[str, SpreadPair] = {}
         self._values: dict[str, tuple[set[Any], set[Any]]] = {}
@@ -157,6 +162,12 @@ class Inputs:
             )
         )
         self._equal += all(np.array_equal(here, there) for here, there in pairs)
+        if pairs and pairs[0][0].ndim and pairs[0][1].ndim:
+            own_size, old_size = map(len, pairs[0])
+            for sizes, size in zip(self._sizes, (own_size, old_size), strict=True):
+                sizes.add(size)
+            if own_size != old_size and not self._other_size:
+                self._other_size = self._seen, own_size, old_size
         for name, (here, there) in zip(names, pairs, strict=True):
             if np.issubdtype(here.dtype, np.number) and np.issubdtype(there.dtype, np.number):
                 self._floats |= {name} if np.issubdtype(there.dtype, np.floating) else set()
@@ -190,6 +201,7 @@ class Inputs:
                 evaluations=self._other_evaluations(),
                 rows=len(self._own_rows),
                 shared=shared,
+                other_size=self._other_size if min(map(len, self._sizes)) < MANY_SIZES else None,
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,6 +42,7 @@ from estimator_bridge.parity.values import ROUNDING, max_abs_diff
 SIDES = ("old", "new")
 ROUNDING_LIMIT = 0.1  # largest rel_diff that is put down to rounding
 ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place grows to that still counts as rounding
+_ENOUGH_UPDATES = 3  # of a variable that differ: some gradients are rounding in single steps
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
 
@@ -108,6 +110,7 @@ def judge_rewrite(
         *outside,
         *_lengths(old, new),
         *(iterations if outside else []),
+        *_later_updates(new, names, evidence),
         *_final_variables(old, new, names, evidence),
         *metric_findings(metrics, thresholds, SIDES),
         *predictions,
@@ -243,11 +246,9 @@ def _gradients(evidence: Evidence) -> Iterator[GradientPair]:
 def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     """Compares what each of the first steps changed; both sides start it from the same values."""
     findings: list[ParityFinding] = []
-    notes: list[str] = []
+    ignored: set[str] = set()
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
-        ignored = sorted(noise(here.gradients(), there.gradients()))
-        if ignored:
-            notes.append(f"The gradients of {first_three(ignored)} are rounding, so their updates are not compared.")
+        ignored |= noise(here.gradients(), there.gradients())
         fits = [fit for fit in update_fits(here, there) if fit.name not in evidence.slots]
         outside = [
             f"{fit.name} x{fit.ratio[0]:.4g}" if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs
@@ -257,7 +258,8 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
             step = evidence.start + here.index
             findings.append(ParityFinding("first update", f"{message}{first_three(outside)}.", step))
             break
-    return findings, notes
+    note = f"The gradients of {first_three(sorted(ignored))} are rounding, so their updates are not compared."
+    return findings, [note] if ignored else []
 
 
 def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
@@ -266,22 +268,42 @@ def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence
     if last != steps or len(list(new.events("step"))) != steps or any(new.events("excess")):
         return
     before = max((index for index in evidence.anchored if index < last), default=0)
-    start, here, there, end = (
-        values_at(new, names, kind, index)
-        for kind, index in (("anchor", before), ("anchor", last), ("at", last), ("end", last))
+    trained, outside = _elsewhere(new, names, evidence, before, last)
+    if outside and last > len(evidence.old.steps):
+        message = f"After the last step, {len(outside)} of {len(trained)} variables are elsewhere: {first_three(outside)}."
+        yield ParityFinding("variable", message, evidence.start + last)
+    here, end = (values_at(new, names, kind, last) for kind in ("anchor", "end"))
+    changed = [name for name in trained if name in end and not np.array_equal(end[name], here[name])]
+    if changed:
+        message = f"The new script changes {len(changed)} variables after its last step: {first_three(changed)}."
+        yield ParityFinding("variable", message, evidence.start + last)
+
+
+def _later_updates(new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
+    """Compares the updates of later steps that begin and end with an anchor: no loss shows them, since the anchor takes them back."""
+    counted: Counter[str] = Counter()
+    first = 0
+    for before, after in itertools.pairwise(evidence.anchored):
+        if after == before + 1 > len(evidence.old.steps):
+            trained, outside = _elsewhere(new, names, evidence, before, after)
+            counted.update(outside)
+            first = first or (evidence.start + after if outside else 0)
+    found = [name for name, count in counted.items() if count >= _ENOUGH_UPDATES]
+    if found:
+        message = f"The updates of {len(found)} of {len(trained)} variables differ in later steps: {first_three(found)}."
+        yield ParityFinding("variable", message, first)
+
+
+def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> tuple[list[str], list[str]]:
+    """Returns the variables that are trained between two anchors, and those of them that are not where the old script has them."""
+    start, here, there = (
+        values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
     )
     first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
     ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in trained}
-    outside = [name for name in trained if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
-    if outside and last > len(evidence.old.steps):
-        message = f"After the last step, {len(outside)} of {len(trained)} variables are elsewhere: {first_three(outside)}."
-        yield ParityFinding("variable", message, evidence.start + last)
-    changed = [name for name in trained if name in end and not np.array_equal(end[name], here[name])]
-    if changed:
-        message = f"The new script changes {len(changed)} variables after its last step: {first_three(changed)}."
-        yield ParityFinding("variable", message, evidence.start + last)
+    return trained, [name for name in trained if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:
@@ -433,7 +455,8 @@ def _anchor_notes(old: Trace, names: NewNames, plan: RewritePlan) -> Iterator[st
     every = max((event["every"] for event in old.events("variables")), default=plan.anchor)
     if anchors:
         size = sum(event["size"] for event in anchors)
-        yield f"The old side's values are given to the new side at {len(anchors)} steps: 1, 2, 3, each {every}th and the last one of a training ({size / 1e6:.3g} MB)."
+        where = f"{len(anchors)} steps: 1, 2, 3, each {every}th and the last one of a training" if every > 1 else "each step"
+        yield f"The old side's values are given to the new side at {where} ({size / 1e6:.3g} MB)."
     if every != plan.anchor:
         yield f"--anchor {plan.anchor} would need more than --anchor-limit; it became {every}."
     last = max((event["index"] for event in anchors), default=0)

@@ -152,7 +152,7 @@ class Session:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
             leaves = leaves_of(tf.nest.map_structure(np.asarray, batch), isinstance(batch, tuple))
-            shapes = {leaf.path: np.shape(value) for leaf, value in zip(leaves, arrays, strict=False)}
+            shapes = {leaf.path: np.asarray(value).shape for leaf, value in zip(leaves, arrays, strict=False)}
             self.trace.write("shapes", shapes=shapes)
         return batch
 
@@ -520,6 +520,10 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
     spec = own.element_spec
 
     def loose(leaf: Any) -> Any:
+        if isinstance(leaf, tf.SparseTensorSpec):
+            return tf.SparseTensorSpec([None, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
+        if not isinstance(leaf, tf.TensorSpec):  # e.g. of ragged tensors, whose rows vary anyway
+            return leaf
         rows = leaf.shape[0] if leaf.shape.rank and session.has_rows(what, leaf.shape[0]) else None
         return tf.TensorSpec([rows, *leaf.shape[1:]] if leaf.shape.rank else leaf.shape, leaf.dtype)
 

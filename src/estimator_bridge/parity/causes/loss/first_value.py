@@ -7,6 +7,7 @@ again. That is why the walk goes back from the loss, and ends at each value that
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Iterator, Sequence
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
@@ -94,7 +95,20 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
         shared, size = len(_shared(old, new, mine, its)), min(_size(old[mine]), _size(new[its]))
         return size > 1, shared > 0, 0.0 if shared else size, -mine, shared, -its
 
-    return max(pairs, key=rank, default=None) or _hidden(old, new)
+    found = max(pairs, key=rank, default=None) or _hidden(old, new)
+    if found and not (_shared(old, new, *found) or old[found[0]].is_batch or new[found[1]].is_batch):
+        return min(
+            (pair for pair in itertools.product(_meeting(old, new), _meeting(new, old)) if _shared(old, new, *pair)),
+            default=found,
+        )
+    return found
+
+
+def _meeting(side: Side, other: Side) -> list[int]:
+    """Returns the places of the values that the other side does not compute, in which one that it computes meets one that it does not."""
+    equal = _counterparts(side, other, strict=False)
+    found = (place for place, value in enumerate(side) if place not in equal and _size(value) > 1)
+    return [place for place in found if any(one in equal and _size(side[one]) > 1 for one in side[place].inputs)]
 
 
 def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
@@ -199,15 +213,30 @@ def _explain(
         seen = f"The old script computes its loss from {mine.name} of the batch, the new one does not. {both}"
         return CauseName.FORWARD_PASS, seen, f"Give the new script's model {mine.name} where it has {its.name}."
     if its.is_batch:
-        seen = f"The new script computes its loss from a tensor of its batch that the old one does not use. {both}"
-        return (
-            CauseName.FORWARD_PASS,
-            seen,
-            "Leave it out of the new script's batch or loss: Keras takes a third one for weights of the rows.",
+        entered = _entered(old, new, its)
+        where = f"{entered.type} ({entered.name})" if entered else "its loss"
+        seen = f"The new script computes {where} from a tensor of its batch that the old one does not use. {both}"
+        change = f"Leave it out of {where}: Keras takes a third tensor of the batch for weights of the rows."
+        return CauseName.FORWARD_PASS, seen, change
+    change = f"Compare how {its.type} ({its.name}) of the new script and {mine.type} ({mine.name}) of the old one are computed."
+    if shared:
+        change = (
+            f"{shared[0][1].name} goes into {its.type} ({its.name}) where the old script has {mine.type} ({mine.name}): "
+            "it is too much, or that is missing."
         )
-    given = f"{shared[0][1].name} goes" if shared else "The same goes"
-    change = f"{given} into {its.type} ({its.name}) where the old script has {mine.type} ({mine.name}): it is too much, or that is missing."
     return CauseName.FORWARD_PASS, both, change
+
+
+def _entered(old: Side, new: Side, its: ForwardValue) -> ForwardValue | None:
+    """Returns the first value in which a tensor of the new batch meets what both sides compute; None if it meets nothing of that kind."""
+    equal = _counterparts(new, old, strict=False)
+    from_it = {new.index(its)}
+    for place, value in enumerate(new):
+        if place not in equal and from_it.intersection(value.inputs):
+            if any(one in equal and new[one].numbers[0] > 1 for one in value.inputs):
+                return value
+            from_it.add(place)
+    return None
 
 
 def _order(

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.evidence import Evidence
 
-_MANY = 3  # sizes of batches: the usual one, and that of the last batch of an epoch are two
+MANY_SIZES = 3  # sizes of batches: the usual one, and that of the last batch of an epoch are two
 _FED = " The recorded batches were fed, so losses do not show it."
 
 
 def batch_size(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if the first batch has another number of rows; not for batches of many sizes, e.g. of rows by their length."""
     sizes = [{batch.rows[side] for batch in evidence.batches} for side in (0, 1)]
-    varies = min(map(len, sizes)) >= _MANY
+    varies = min(map(len, sizes)) >= MANY_SIZES
     for batch in evidence.batches[:1]:
         own, recorded = batch.rows
         if own != recorded and not varies:
