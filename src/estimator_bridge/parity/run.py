@@ -40,7 +40,7 @@ REFERENCE = "reference"  # the script on its original TensorFlow 1
 AGAIN = "again"  # the second run of a side, for its noise
 SHAKEN = "shaken"  # a run of the new side from values with errors in their last place
 LOOKED = "looked"  # a run of the new side's first step, which shows what its forward pass computes
-_LOOKED_AT = (CauseName.FORWARD_PASS, CauseName.GRADIENTS, CauseName.GRADIENT_SCALE, CauseName.SHAPES)
+_LOOKED_AT = (CauseName.BROADCAST, CauseName.FORWARD_PASS, CauseName.GRADIENTS, CauseName.GRADIENT_SCALE, CauseName.SHAPES)
 _MORE = {CauseName.LATER: SHAKEN, **dict.fromkeys(_LOOKED_AT, LOOKED)}
 """First causes of which a further run of the new side tells more."""
 Watch = Callable[[str, dict[str, Any]], None]
@@ -249,9 +249,14 @@ def _rewrite(
     if result.cause and (side := _MORE.get(result.cause.name)):
         once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
         order = dataclasses.replace(orders["new"], side=side, plan=once_more)
-        seconds[side] = run_side(order, watch)
-        judged = functools.partial(judged, **{side: order.trace(side)})
-        result = judged(old, new, freely)
+        try:
+            seconds[side] = run_side(order, watch)
+            judged = functools.partial(judged, **{side: order.trace(side)})
+            result = judged(old, new, freely)
+        except BridgeError as error:  # the verdict stands without it
+            result = dataclasses.replace(
+                result, notes=(*result.notes, f"A further run that would have told more failed: {error.what}")
+            )
     if noise:
         result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))
     return dataclasses.replace(result, seconds=seconds)

@@ -14,6 +14,7 @@ import tensorflow as tf
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import ForwardValue
+from estimator_bridge.parity.rewrite.forward_pass.eager import EagerPass
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.gathering import read_forward
 from tests.parity.causes.synthetic import Training, evidence
@@ -182,6 +183,61 @@ def cause_of(old: Model, new: Model, folder: Path, shift: float = 0.1) -> Cause:
     found = first_cause(evidence(Training(), Training(shift=shift), {"forward": here}, {"forward": there}))
     assert found is not None
     return found
+
+
+def eagerly(model: Model, folder: Path) -> tuple[ForwardValue, ...]:
+    """Returns what the forward pass of a model computes that runs eagerly."""
+    folder.mkdir()
+    batch = [tf.constant(VALUES[name]) for name in ("x", "labels")]
+    variables = [tf.Variable(VALUES[name]) for name in ("kernel", "out")]
+    looked = EagerPass(zip(batch, ("x", "labels"), strict=True))
+    try:
+        loss = model(*batch, *variables)
+    finally:
+        looked.end()
+    names = {id(variable.handle): name for variable, name in zip(variables, ("kernel", "out"), strict=True)}
+    looked.write(folder, loss, names)
+    return read_forward(folder)
+
+
+@pytest.mark.parametrize(
+    ("new", "name", "words"),
+    [
+        (without_relu, CauseName.ACTIVATION, "Apply Relu to test_first_value.py:"),
+        (
+            in_other_order,
+            CauseName.ELEMENT_ORDER,
+            "old concat [batch, 8] by ConcatV2 of Relu, mul (1); new test_first_value.py:",
+        ),
+        (probabilities, CauseName.LOGITS, "outputs before Sigmoid (from_logits=True)"),
+        (other_feature, CauseName.FORWARD_PASS, "computes its loss from labels of the batch, the new one does not"),
+    ],
+)
+def test_an_eager_step_is_compared_with_a_graph(tmp_path: Path, new: Model, name: CauseName, words: str) -> None:
+    sides = {"forward": forward(plain, tmp_path / "old")}, {"forward": eagerly(new, tmp_path / "new")}
+    found = first_cause(evidence(Training(), Training(shift=0.1), *sides))
+
+    assert found is not None
+    assert (found.name, words in found.seen + found.change) == (name, True), found
+
+
+def test_equal_values_of_an_eager_step_and_a_graph_are_equal(tmp_path: Path) -> None:
+    sides = {"forward": forward(plain, tmp_path / "old")}, {"forward": eagerly(plain, tmp_path / "new")}
+    found = first_cause(evidence(Training(), Training(shift=0.1), *sides))
+
+    assert found is not None
+    assert "The first values that differ" not in found.seen
+
+
+def test_labels_of_another_shape_are_seen_in_what_an_eager_step_computes(tmp_path: Path) -> None:
+    def broadcast(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        return tf.reduce_mean(tf.square(tf.matmul(hidden(x, kernel), out[:4]) - labels))
+
+    sides = {"forward": forward(plain, tmp_path / "old")}, {"forward": eagerly(broadcast, tmp_path / "new")}
+    found = first_cause(evidence(Training(), Training(shift=0.1), *sides))
+
+    assert found is not None
+    assert (found.name, "of the new script combines" in found.seen) == (CauseName.BROADCAST, True), found
 
 
 @pytest.mark.parametrize(

@@ -109,3 +109,15 @@ def test_a_planted_line_is_the_first_cause(tmp_path: Path, name: str, line: tupl
     assert result.exit_code == 1
     assert result.cause is not None
     assert (result.cause.name, bool(result.cause.change)) == (cause, True)
+
+
+def test_the_first_value_of_a_step_that_runs_eagerly_is_named_by_its_line(tmp_path: Path) -> None:
+    text = (DATA / "forms_new.py").read_text()
+    assert text.count("self.hidden(x * scale)") == 1
+    new = tmp_path / "new.py"
+    new.write_text(text.replace("self.hidden(x * scale)", "tf.nn.relu(self.hidden(x * scale))"))
+    line = next(number for number, one in enumerate(new.read_text().splitlines(), 1) if "tf.nn.relu" in one)
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), RewritePlan(Script(str(new), ("--form=eager",))))
+
+    assert result.cause is not None
+    assert (result.cause.name, f"new Relu (new.py:{line})" in result.cause.seen) == (CauseName.ACTIVATION, True)

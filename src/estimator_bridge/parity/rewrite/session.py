@@ -18,6 +18,7 @@ from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
+from estimator_bridge.parity.rewrite.forward_pass.eager import EagerPass
 from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
@@ -72,6 +73,7 @@ class Session:
         self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
         self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
         self._forward: list[ForwardPass] = []  # of each gradient that a graph asks a tape for, in order
+        self._eager: EagerPass | None = None  # of a step that may run eagerly
         self._configurations: dict[int, dict[str, float]] = {}
         self._updated: dict[int, list[str]] = {}  # optimizer -> its variables
         self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
@@ -318,8 +320,12 @@ class Session:
         if self.weights is not None and not self.plan.is_free:
             self.weights.write(f"end-{self.index}")
 
-    def begin_step(self) -> None:
-        """Begins a training step."""
+    def begin_step(self, batch: Any = None) -> None:
+        """Begins a training step.
+
+        Args:
+            batch: Its batch, if it is known.
+        """
         self.write_validation()
         if self.is_over:
             raise SystemExit(0)
@@ -327,6 +333,10 @@ class Session:
         self._losses = []
         self._active = True
         self.step.assign(self._start + self.index)
+        if self.plan.looks:
+            tensors = [] if batch is None else tf.nest.flatten(batch, expand_composites=True)
+            names = [leaf.path for leaf in leaves_of(batch, isinstance(batch, tuple))] if tensors else []
+            self._eager = EagerPass(zip(tensors, names, strict=True))
 
     @property
     def is_over(self) -> bool:
@@ -345,6 +355,8 @@ class Session:
     def end_step(self) -> None:
         """Ends a training step: writes its loss, and gives the old script's values back if it has an anchor."""
         self._active = False
+        if self._eager:
+            self._eager.end()
         losses, self._losses = self._losses, []
         if not losses:
             return
@@ -451,6 +463,12 @@ class Session:
             changed = [name for name, tensor in dense if name in self._asked and self._asked[name] is not source(tensor)]
             self.trace.write("applied", changed=changed, known=bool(dense))
         self.record_values("applied", names, tensors)
+
+    def look_at_step(self, loss: Any, variables: Sequence[Any]) -> None:
+        """Looks at what the forward pass of a step that runs eagerly has computed; only of the first loss whose gradients it asks for."""
+        if self._eager and self._active and not self._losses:
+            names = {id(variable.handle): variable.name.partition(":")[0] for variable in variables}
+            self._eager.write(self.trace.folder / "values", loss, names)
 
     def look_at_graph(self, graph: Any, loss: Any) -> None:
         """Writes the random operations and the dropout of a training step's graph, and looks at what its forward pass computes."""

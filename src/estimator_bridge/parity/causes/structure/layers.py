@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import FORWARD, TRAINING, UNEXPLAINED, Parting, Stage, at, update_fits
-from estimator_bridge.parity.evidence import DropoutSite, Evidence, GraphFacts
+from estimator_bridge.parity.evidence import DropoutSite, Evidence, ForwardValue, GraphFacts
 
 
 @at(FORWARD)
@@ -18,18 +18,18 @@ def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     old, new = (side.graph for side in (evidence.old, evidence.new))
     batches = [side.batch_shapes.items() for side in (evidence.old, evidence.new)]
     labels = [[shape for path, shape in batch if path.startswith("labels")] for batch in batches]
-    before, after = (graph.broadcasts if graph else () for graph in (old, new))
-    if new is None:  # an eager step: only ranks tell
-        is_other = sorted(map(len, labels[0])) != sorted(map(len, labels[1]))
-    else:
-        is_other = len(after) > len(before) or bool(before and not after)
+    before = old.broadcasts if old else ()
+    after = new.broadcasts if new else _of_pairs(evidence.new.forward)
+    is_known = bool(new or evidence.new.forward)
+    ranks = [sorted(map(len, side)) for side in labels]  # all that is known of an eager step before it was looked at
+    is_other = len(after) > len(before) or bool(before and not after) if is_known else bool(ranks[1]) and ranks[0] != ranks[1]
     if not is_other:
         return
     here, there = place.steps
-    is_old = new is not None and len(before) > len(after)
+    is_old = is_known and len(before) > len(after)
     spelled = [", ".join(str(list(shape)) for shape in side) or "unknown" for side in labels]
     what = f"{some([*before] if is_old else [*after], 2)} of the {'old' if is_old else 'new'} script combines"
-    seen = f"{what if new else 'The new script may combine'} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
+    seen = f"{what if is_known else 'The new script may combine'} shapes like [B, 1] and [B], which gives [B, B]. Labels: old {spelled[0]}, new {spelled[1]}. Losses: old {here.loss:.6g}, new {there.loss:.6g}."
     change = (
         "Give labels and outputs one shape in the new script's loss (tf.squeeze(outputs, -1) or labels[:, None]). "
         "compile(loss=f) gives f labels of shape (B, 1) for (B,); compute_loss gets them as they are."
@@ -39,6 +39,21 @@ def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
             "To train as the old script did, combine the same shapes; the old script's loss is probably not what was meant."
         )
     yield place.cause(CauseName.BROADCAST, seen, change)
+
+
+def _of_pairs(side: Sequence[ForwardValue]) -> tuple[str, ...]:
+    """Returns the values of shape [B, B] that are computed from shapes [B, 1] and [B]."""
+    shapes = {place: value.shape or () for place, value in enumerate(side)}
+    pairs = ((value, sorted((shapes[one] for one in value.inputs), key=len)) for value in side)
+    return tuple(
+        value.name
+        for value, read in pairs
+        if len(read) == 2
+        and len(read[0]) == 1
+        and read[0] != (1,)
+        and (*read[0], 1) == read[1]
+        and value.shape == (*read[0], *read[0])
+    )
 
 
 @at(FORWARD)

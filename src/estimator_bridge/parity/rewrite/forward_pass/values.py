@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,18 @@ from estimator_bridge.parity.evidence import ForwardValue
 from estimator_bridge.parity.recording.trace import FORWARD_FILE
 
 _MOST = 5000  # tensors of a forward pass
-_LARGEST = 30_000_000  # elements of a tensor that is looked at
-_OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+LARGEST = 30_000_000  # elements of a tensor that is looked at
+OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _IN_LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "LoopCond", "Switch", "RefSwitch"})
 _READS_ARRAYS = frozenset({"TensorArrayGatherV3", "TensorArrayReadV3", "TensorArrayConcatV3"})
-_PASSED_ON = frozenset(
+PASSED_ON = frozenset(
     {"Identity", "IdentityN", "StopGradient", "PreventGradient", "CheckNumerics", "EnsureShape", "ReadVariableOp"}
 )
 _VARIABLES = frozenset({"VariableV2", "Variable", "VarHandleOp"})
-_RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # of a variable, they show its value after the update, too
+RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # of a variable, they show its value after the update, too
 _BODIES = ("body", "cond", "f", "then_branch", "else_branch")  # attributes that name a function
-_SETTINGS = ("padding", "strides", "dilations", "ksize", "data_format", "transpose_a", "transpose_b", "epsilon", "alpha")
-_SHOWN = 16  # elements of a constant
+SETTINGS = ("padding", "strides", "dilations", "ksize", "data_format", "transpose_a", "transpose_b", "epsilon", "alpha")
+SHOWN = 16  # elements of a constant
 
 
 def values_of(array: Any) -> tuple[float, ...]:
@@ -47,6 +48,11 @@ def values_of(array: Any) -> tuple[float, ...]:
     weights = np.cos(np.arange(flat.size))
     sums = (flat.sum(), np.abs(flat).sum(), np.square(flat).sum(), flat.min(), flat.max(), float(flat @ weights))
     return (float(flat.size), *map(float, sums))
+
+
+def write_values(folder: Path, values: Sequence[ForwardValue]) -> None:
+    """Writes values into a side's folder of values, the loss last."""
+    (folder / FORWARD_FILE).write_text(json.dumps([vars(value) for value in values]), encoding="utf-8")
 
 
 class ForwardPass:
@@ -80,8 +86,10 @@ class ForwardPass:
     def write(self, folder: Path) -> None:
         """Writes the numbers into a side's folder of values, if they were taken."""
         if self._numbers:
-            fields = [{**vars(value), "numbers": self._numbers.get(place, ())} for place, value in enumerate(self._found)]
-            (folder / FORWARD_FILE).write_text(json.dumps(fields), encoding="utf-8")
+            taken = (self._numbers.get(place, ()) for place in range(len(self._found)))
+            write_values(
+                folder, [dataclasses.replace(value, numbers=numbers) for value, numbers in zip(self._found, taken, strict=True)]
+            )
 
     def _visit(self, loss: Any) -> None:
         """Adds the tensors that the loss depends on, each after its inputs."""
@@ -120,7 +128,7 @@ class ForwardPass:
         op, is_variable = tensor.op, _is_variable(tensor)
         places = [place for one in sources if (place := self._places[one.ref()]) is not None]
         read = [self._found[place] for place in places]
-        if len(places) == 1 and (op.type in _PASSED_ON or (op.type in _RESHAPES and read[0].is_variable)):
+        if len(places) == 1 and (op.type in PASSED_ON or (op.type in RESHAPES and read[0].is_variable)):
             return places[0]
         is_input = op.type == "Placeholder" or (op.op_def.is_stateful and "Random" not in op.type)
         value = ForwardValue(
@@ -130,7 +138,7 @@ class ForwardPass:
             tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else None,
             is_variable=is_variable,
             is_batch=tensor.ref() in self._batch or op.type in {"IteratorGetNext", "Placeholder"},
-            is_data=is_variable or is_input or (op.type not in _OF_SHAPES and any(one.is_data for one in read)),
+            is_data=is_variable or is_input or (op.type not in OF_SHAPES and any(one.is_data for one in read)),
             settings=_settings(op),
             body=dict(self._between(inner) + self._called(op)),
         )
@@ -164,23 +172,24 @@ def _can_be_looked_at(tensor: Any, graph: Any) -> bool:
     stands_for_array = op.type.startswith("TensorArray") and op.type not in _READS_ARRAYS
     is_counter = op.type == "Exit" and not tensor.shape.rank
     return (
-        is_number
-        and not is_counter
-        and not stands_for_array
-        and not is_inner
-        and (tensor.shape.num_elements() or 0) <= _LARGEST
+        is_number and not is_counter and not stands_for_array and not is_inner and (tensor.shape.num_elements() or 0) <= LARGEST
     )
 
 
 def _settings(op: Any) -> dict[str, str]:
     """Returns the attributes and the constant inputs of an operation, as text."""
     given = op.node_def.attr
-    settings = {name: str(op.get_attr(name)) for name in _SETTINGS if name in given}
+    settings = {name: spelled(op.get_attr(name)) for name in SETTINGS if name in given}
     for number, tensor in enumerate(op.inputs):
         value = tf.get_static_value(tensor)
-        if value is not None and np.size(value) <= _SHOWN and np.asarray(value).dtype.kind in "fiub":
+        if value is not None and np.size(value) <= SHOWN and np.asarray(value).dtype.kind in "fiub":
             settings[f"input {number}"] = str(np.asarray(value).tolist())
     return settings
+
+
+def spelled(attribute: Any) -> str:
+    """Returns the value of an attribute as text, the same for graphs and for operations that run eagerly."""
+    return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
 
 
 def _spelled_node(node: Any) -> str:

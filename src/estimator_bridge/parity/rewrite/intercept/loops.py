@@ -151,7 +151,7 @@ class _Loop:
             self._session.start(
                 self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch
             )
-        self._session.begin_step()
+        self._session.begin_step(batch)
         self._is_open, self._session.open_loop = True, self._close
         return batch
 

@@ -48,6 +48,7 @@ def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
     losses = [tf.reduce_sum(part) for part in tf.nest.flatten(target)]
     loss = losses[0] if len(losses) == 1 else tf.add_n(losses)
     if tf.executing_eagerly():
+        session.look_at_step(loss, [variable for variable, _ in pairs])
         session.record_loss(loss.numpy())
     else:
         session.look_at_graph(tf.compat.v1.get_default_graph(), loss)
