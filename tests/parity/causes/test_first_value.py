@@ -133,6 +133,17 @@ def of_one(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return loss_of(one, labels) + v1.losses.log_loss(labels, tf.sigmoid(two))
 
 
+def distances(activation: Callable[[Any], Any], turned: bool) -> Model:
+    """Returns a model with the products of all pairs of rows, the second of which is turned before or by the product."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = activation(hidden(x, kernel))
+        products = tf.matmul(net, tf.transpose(net)) if turned else tf.matmul(net, net, transpose_b=True)
+        return loss_of(tf.reduce_sum(products, 1) * out[0, 0], labels)
+
+    return model
+
+
 def with_penalty(shared: bool, activation: Callable[[Any], Any] = tf.nn.relu) -> Model:
     """Returns a model with an L2 loss, one factor for all of it or one for each part."""
 
@@ -291,6 +302,12 @@ def masked(other: float) -> Model:
         return loss_of(joined(net, logs, out), labels)
 
     return model
+
+
+def test_an_activation_is_named_where_another_input_of_the_old_value_is_turned(tmp_path: Path) -> None:
+    found = cause_of(distances(tf.identity, turned=True), distances(tf.nn.relu, turned=False), tmp_path)
+
+    assert (found.name, "Apply no Relu to MatMul" in found.change) == (CauseName.ACTIVATION, True), found
 
 
 def test_what_is_no_number_on_both_sides_is_no_difference(tmp_path: Path) -> None:

@@ -197,8 +197,8 @@ def _explain(
     old: Side, new: Side, mine: ForwardValue, its: ForwardValue, shared: list[tuple[ForwardValue, ForwardValue]]
 ) -> tuple[CauseName, str, str]:
     """Returns the name of the cause, what was seen, and what to change."""
-    in_order = {one.name for one, other in shared if _same_order(one, other)}
-    moved = [pair for pair in shared if pair[0].name not in in_order]
+    in_order = [pair for pair in shared if _same_order(*pair)]
+    moved = [pair for pair in shared if not any(one is pair[0] or other is pair[1] for one, other in in_order)]
     if moved and bool(mine.body) == bool(its.body):  # else one of them is a loop, which may have the axis of time first
         return _order(old, new, (mine, its), moved[0])
     both = f"The first values that differ: old {_spell(mine, old)}; new {_spell(its, new)}."
