@@ -19,7 +19,7 @@ from estimator_bridge.launcher.monitors.heartbeats import Heartbeats, Presence
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import Outcome
 from estimator_bridge.launcher.ports import free_ports
-from tests.launcher.conftest import DEADLINE, Play, command, local_cluster, wait_until
+from tests.launcher.conftest import DEADLINE, Play, command, local_cluster, pids, wait_until
 from tests.launcher.run_launcher import Request
 
 HOSTS, COUNTS = ["a:1", "b:1", "c:1"], {"chief": 1, "worker": 1, "ps": 1}
@@ -228,7 +228,7 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
     layout = hosted_layout([f"127.0.0.1:{port}" for port in free_ports(3)], COUNTS, "ps:0")
 
     def worker() -> None:
-        wait_until(lambda: rendezvous.heartbeat(TaskId("ps", 0)) is not None)
+        wait_until(lambda: rendezvous.heartbeat(TaskId("ps", 0)) is not None and bool(pids(tmp_path)))
         for _ in range(2):
             rendezvous.beat(WORKER)
             wait_heard(rendezvous, TaskId("ps", 0))
@@ -239,7 +239,7 @@ def test_a_training_ends_without_the_tasks_that_it_went_on_without(
     thread.join()
 
     assert (ended.code, ended.states) == (0, {"ps 0": "stopped"})
-    assert [line for line in ended.output if "worker 0 at 127.0.0.1:" in line and "training goes on without it" in line]
+    assert [line for line in ended.output if "worker 0 at 127.0.0.1:" in line and "training goes on without it" in line], ended
 
 
 def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
