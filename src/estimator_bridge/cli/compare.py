@@ -356,7 +356,7 @@ def _compare(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep, arguments.resume)
     if arguments.seeds is not None:
-        result = _compare_seeds(script, plan, cluster, arguments, recordings)
+        result = _described(_compare_seeds(script, plan, cluster, arguments, recordings), script)
         write_report(result, arguments.out, _summaries(arguments))
         return result
     sides = (
@@ -379,6 +379,7 @@ def _compare(
                 parallel=plan_of(arguments),
                 **common,
             )
+    result = _described(result, script)
     write_report(result, arguments.out, _summaries(arguments))
     return result
 
@@ -428,7 +429,7 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
     """Returns the result of a comparison that failed for a reason."""
     from estimator_bridge.parity.run import environment
 
-    return ParityResult(
+    result = ParityResult(
         (str(script), *script.args),
         "seeds" if arguments.seeds is not None else "free-run" if arguments.free_run else "replay",
         "not comparable",
@@ -436,6 +437,13 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
         findings=(ParityFinding("calls", reason),),
         environment=environment(),
     )
+    return _described(result, script)
+
+
+def _described(result: ParityResult, script: Script) -> ParityResult:
+    from estimator_bridge.parity.report.circumstances import circumstances
+
+    return dataclasses.replace(result, environment={**circumstances(script.target), **result.environment})
 
 
 def _reason(error: BaseException) -> str:
