@@ -243,6 +243,15 @@ def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
     return noise
 
 
+def limits(recorded: Trace) -> Iterator[str]:
+    """Yields a note for each training that --steps or Ctrl-C has ended."""
+    for event in recorded.events("limited"):
+        yield (
+            f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training: not whether both "
+            "sides train equally long."
+        )
+
+
 def _notes(
     legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]
 ) -> Iterator[str]:
@@ -251,8 +260,7 @@ def _notes(
     if replaying:
         size = decimal(sum(file.stat().st_size for file in recorded.folder.glob("**/batches/*")))
         yield f"The modern side trains and evaluates on the batches that the {name} side recorded ({size})."
-    for event in legacy.events("limited"):
-        yield f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training."
+    yield from limits(legacy)
     if replicas > 1:
         yield f"The modern side splits each batch over {replicas} replicas."
     if any(event["checkpoint"] is None for event in _last_trainings(legacy)):

@@ -172,6 +172,16 @@ def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_e
     assert any("a second run of both scripts" in note for note in result.notes) is (runs > 4)
 
 
+def test_a_comparison_of_the_first_steps_says_that_lengths_were_not_compared(tmp_path: Path) -> None:
+    before, after = (traced(tmp_path / name, [1.0, 1.0]) for name in ("old", "new"))
+    before.write("limited", steps=2)
+    plan = RewritePlan(Script("new.py"))
+    result = judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+
+    assert result.verdict == "equal"
+    assert any("not whether both sides train equally long" in note for note in result.notes)
+
+
 def test_predictions_of_several_lengths_are_one_row() -> None:
     """As padded to the longest of their batch."""
     assert stacked([np.array([1, 2]), np.array([3])]).tolist() == [1, 2, 3]

@@ -19,7 +19,7 @@ from estimator_bridge.parity.causes.structure.batches import batch_order, batch_
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
-from estimator_bridge.parity.judge import equal_arrays, loss_findings, metric_findings, pair_metrics
+from estimator_bridge.parity.judge import equal_arrays, limits, loss_findings, metric_findings, pair_metrics
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.parity.result import (
@@ -132,6 +132,7 @@ def judge_rewrite(
         f"The new side is {' '.join([str(plan.script), *plan.script.args])}.",
         *_anchor_notes(old, names, plan),
         *_free_notes(old, free, thresholds),
+        *limits(old),
         *_rounding_notes(rounded),
         *metric_notes,
         *update_notes,
