@@ -222,3 +222,5 @@ def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
     result = json.loads(ended.out)
     assert result["verdict"] == "equal"
     assert "The modern side holds the model on 2 devices." in result["notes"]
+    (level,) = [note for note in result["notes"] if note.startswith("Level of the plan: ")]
+    assert level.startswith(("Level of the plan: bit-identical", "Level of the plan: 1e-06 on the first 5 losses"))

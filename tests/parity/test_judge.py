@@ -14,7 +14,7 @@ from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.calls import write_predictions
 from estimator_bridge.parity.recording.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds, VariableDiff
 
 
 class Pair:
@@ -254,3 +254,18 @@ def test_an_export_leaves_the_scripts_folder_alone(tmp_path: Path) -> None:
     inside = str(tmp_path / "side" / "model-0" / "export")
     assert export_dir(tmp_path / "side", inside) == inside
     assert export_dir(tmp_path / "side", str(tmp_path / "serving")) == str(tmp_path / "side" / "exports" / "serving")
+
+
+@pytest.mark.parametrize(
+    ("losses", "weight", "level"),
+    [
+        ([(2.0, 2.0)] * 6, 0.0, "bit-identical"),
+        ([(2.0, 2.0)] * 6, 1e-7, "1e-06 on the first 5 losses"),
+        ([(2.0, 2.0)] * 5 + [(2.0, 2.1)], 0.0, "1e-06 on the first 5 losses"),
+        ([(2.0, 2.00001)], 0.0, "within the thresholds"),
+    ],
+)
+def test_the_level_of_a_plan_is_the_highest_that_holds(losses: list[tuple[float, float]], weight: float, level: str) -> None:
+    points = tuple(LossPoint(step, *pair) for step, pair in enumerate(losses, 1))
+    variables = (VariableDiff("w", (2,), weight),)
+    assert ParityResult((), "replay", "equal", Thresholds(), points, variables=variables).level == level

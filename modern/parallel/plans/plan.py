@@ -122,6 +122,11 @@ class ParallelPlan:
             )
         return self.shares or (self.micro // workers,) * workers
 
+    @property
+    def is_approximate(self) -> bool:
+        """True if the plan itself makes results approximate."""
+        return self.micro_statistics or self.gradients != "float32"
+
     def describe(self, who: str) -> list[str]:
         """Returns a sentence for each part of the plan.
 
@@ -138,7 +143,8 @@ class ParallelPlan:
         computes += [f"{who} takes {sum(self.shares) or self.micro} batches for a step."] if is_whole else []
         keeps = [f"{who} keeps a part of the optimizers' state in each worker."] if self.sharded_state else []
         sends = [f"{who} adds up gradients in {self.gradients}, which is approximate."] if self.gradients != "float32" else []
-        return [*holds, *computes, *keeps, *sends]
+        sees = [f"{who} lets batch norm see one micro-batch at a time, which is approximate."] if self.micro_statistics else []
+        return [*holds, *computes, *keeps, *sends, *sees]
 
 
 NOT_PARALLEL = ParallelPlan()

@@ -21,6 +21,10 @@ EXIT_CODES: dict[Verdict, int] = {
 }
 
 
+FIRST_LOSSES, FIRST_LOSSES_DIFFER = 5, 1e-6
+"""Number of losses, and their largest rel_diff, that tell a sum in another order from another computation: rounding grows from there."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Thresholds:
     """The largest differences that still count as equal.
@@ -228,6 +232,25 @@ class ParityResult:
     def exit_code(self) -> int:
         """The exit code: 0 equal or equivalent, 1 different or not equivalent, 2 not comparable or not decided."""
         return EXIT_CODES[self.verdict]
+
+    @property
+    def level(self) -> str:
+        """How equal both sides are, for the result of a plan: each level holds more than those after it.
+
+        Example:
+            >>> ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.0),)).level
+            'bit-identical'
+        """
+        differences = [
+            *(abs_diff(point.legacy, point.modern) for point in self.losses),
+            *(abs_diff(pair.legacy, pair.modern) for pair in self.metrics),
+            *(one.max_abs_diff is None or one.max_abs_diff for one in self.variables),
+        ]
+        if not any(differences):
+            return "bit-identical"
+        if all(rel_diff(one.legacy, one.modern) <= FIRST_LOSSES_DIFFER for one in self.losses[:FIRST_LOSSES]):
+            return f"{FIRST_LOSSES_DIFFER:g} on the first {FIRST_LOSSES} losses"
+        return "within the thresholds" if self.verdict == "equal" else "none"
 
     def as_dict(self) -> dict[str, Any]:
         """The content of report.json."""

@@ -170,9 +170,13 @@ def compare(
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
         if reference:
             result = with_reference(result, judged, traces)
-    return dataclasses.replace(
-        result, seconds=seconds, environment=environment(), notes=(*result.notes, *parallel.describe("The modern side"))
-    )
+    notes = parallel.describe("The modern side")
+    if notes:
+        level = "declared approximate" if parallel.is_approximate else result.level
+        notes.append(
+            f"Level of the plan: {level} (the levels: bit-identical, 1e-6 on the first 5 losses, declared approximate)."
+        )
+    return dataclasses.replace(result, seconds=seconds, environment=environment(), notes=(*result.notes, *notes))
 
 
 def compare_rewrite(
