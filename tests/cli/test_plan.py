@@ -16,6 +16,7 @@ from tests.packaging.conftest import ROOT
 from tests.running import estimator_bridge_command
 
 SENTENCES = ROOT / "examples" / "parallel" / "train.py"
+WIDE = ROOT / "examples" / "wide_deep" / "train.py"
 TOWERS = ROOT / "examples" / "parallel" / "two_tower.py"
 DIGITS = ROOT / "examples" / "digits" / "train.py"
 MATCHES_NOTHING = """
@@ -224,3 +225,46 @@ def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
     assert "The modern side holds the model on 2 devices." in result["notes"]
     (level,) = [note for note in result["notes"] if note.startswith("Level of the plan: ")]
     assert level.startswith(("Level of the plan: bit-identical", "Level of the plan: 1e-06 on the first 5 losses"))
+
+
+HALVES = """
+[mesh]
+model = 2
+[[place]]
+match = "{}"
+shards = 2
+"""
+
+
+def assert_first_losses_are_equal(folder: Path, example: Path, *options: str) -> None:
+    """Compares the legacy path on one device with a plan; rel_diff of up to 1e-6."""
+    ended = estimator_bridge_command("compare", *options, "--steps", "5", "--format", "json", example, cwd=folder)
+    result = json.loads(ended.out)
+    assert result["verdict"] == "equal", result["findings"]
+    losses = [(point["legacy"], point["modern"]) for point in result["losses"]]
+    assert len(losses) == 5
+    assert [modern for _, modern in losses] == pytest.approx([legacy for legacy, _ in losses], rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [["--micro", "4"], ["--mesh", "model=2"], ["--mesh", "pipeline=2", "--micro", "4"]], ids=" ".join
+)
+@pytest.mark.parametrize("example", [DIGITS, WIDE, SENTENCES, TOWERS], ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_the_first_losses_of_each_kind_of_plan_are_those_of_the_legacy_path(
+    tmp_path: Path, example: Path, options: list[str]
+) -> None:
+    """A network with convolutions, wide and deep columns, a BERT-like model and a recommender."""
+    assert_first_losses_are_equal(tmp_path, example, *options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "pattern"), [(DIGITS, "hidden/.*"), (SENTENCES, "embeddings/words")], ids=["digits", "sentences"]
+)
+def test_the_first_losses_with_variables_in_halves_are_those_of_the_legacy_path(
+    tmp_path: Path, example: Path, pattern: str
+) -> None:
+    """A dense layer with its slots, and an embedding of a BERT-like model, whose gradients are clipped by the norm of all."""
+    (tmp_path / "plan.toml").write_text(HALVES.format(pattern))
+    assert_first_losses_are_equal(tmp_path, example, "--plan", "plan.toml")

@@ -76,6 +76,23 @@ def test_every_optimizer_leaves_the_checkpoint_that_whole_state_leaves(tmp_path:
 
 
 @pytest.mark.slow
+def test_each_of_two_workers_keeps_half_of_the_state(tmp_path: Path) -> None:
+    """At most 52 % of the bytes that the checkpoint has."""
+    (tmp_path / "plan.toml").write_text(SHARDED)
+    cluster = ["--worker", 1, "--path", "modern", "--plan", "plan.toml", "--log-dir", "logs"]
+    script = ROOT / "examples" / "digits" / "train.py"
+    ended = estimator_bridge_command("launch", *cluster, script, "--model_dir=model", "--train_steps=3", cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    reader = tf.train.load_checkpoint(str(tmp_path / "model"))
+    slots = [reader.get_tensor(key).nbytes for key in reader.get_variable_to_shape_map() if key.endswith("/Momentum")]
+    assert slots
+    for task in ("chief-0", "worker-0"):
+        log = (tmp_path / "logs" / f"{task}.log").read_text()
+        (kept,) = {int(found) for found in re.findall(r"keeps (\d+) bytes of the state", log)}
+        assert kept <= 0.52 * sum(slots)
+
+
+@pytest.mark.slow
 def test_three_workers_with_micro_batches_and_half_precision(tmp_path: Path) -> None:
     """Sums of three are added up in another order; float16 rounds, and the training says so."""
     whole, cut, rounded = (
