@@ -235,7 +235,7 @@ class ParityResult:
 
     @property
     def level(self) -> str:
-        """How equal both sides are, for the result of a plan: each level holds more than those after it.
+        """Level of equality of both sides, for the result of a plan; each level says more than those after it.
 
         Example:
             >>> ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.0),)).level
