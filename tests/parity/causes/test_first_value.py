@@ -144,6 +144,17 @@ def distances(activation: Callable[[Any], Any], turned: bool) -> Model:
     return model
 
 
+def attention(scale: float) -> Model:
+    """Returns a model with scores that are divided, or not, before a softmax."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = hidden(x, kernel)
+        scores = tf.nn.softmax(net / scale if scale != 1.0 else net)
+        return loss_of(joined(scores, net * scores, out), labels)
+
+    return model
+
+
 def with_penalty(shared: bool, activation: Callable[[Any], Any] = tf.nn.relu) -> Model:
     """Returns a model with an L2 loss, one factor for all of it or one for each part."""
 
@@ -308,6 +319,15 @@ def test_an_activation_is_named_where_another_input_of_the_old_value_is_turned(t
     found = cause_of(distances(tf.identity, turned=True), distances(tf.nn.relu, turned=False), tmp_path)
 
     assert (found.name, "Apply no Relu to MatMul" in found.change) == (CauseName.ACTIVATION, True), found
+
+
+def test_what_lies_before_an_activation_is_no_missing_activation(tmp_path: Path) -> None:
+    found = cause_of(attention(2.0), attention(1.0), tmp_path)
+
+    assert (found.name, "MatMul goes into Softmax (Softmax) where the old script has RealDiv" in found.change) == (
+        CauseName.FORWARD_PASS,
+        True,
+    ), found
 
 
 def test_what_is_no_number_on_both_sides_is_no_difference(tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
             (one, other)
             for one in _first(old, new, strict=True)
             for other in _first(new, old, strict=True)
-            if one < found[0] and old[one].type == new[other].type and _shared(old, new, one, other)
+            if one < found[0]
+            and old[one].type == new[other].type
+            and _shared(old, new, one, other)
+            and (_size(old[one]) > 1 or _size(old[found[0]]) <= 1)  # not a factor of a penalty, which may be written otherwise
         ]
         found = min(surer, default=found)
     if found is None:
@@ -205,6 +208,10 @@ def _explain(
     if mine.body or its.body:
         return _loop(both, mine, its)
     applied = [value.type if value.type in _ACTIVATIONS else "" for value in (mine, its)]
+    counted = [collections.Counter(value.type for value in side) for side in (old, new)]
+    applied = [
+        "" if counted[0][kind] == counted[1][kind] else kind for kind in applied
+    ]  # as often: it comes later, and is not missing
     if shared and any(applied) and applied[0] != applied[1]:
         return _activation(both, mine, its, shared[0])
     if mine.type == its.type:
@@ -230,7 +237,7 @@ def _explain(
 def _entered(old: Side, new: Side, its: ForwardValue) -> ForwardValue | None:
     """Returns the first value in which a tensor of the new batch meets what both sides compute; None if it meets nothing of that kind."""
     equal = _counterparts(new, old, strict=False)
-    from_it = {new.index(its)}
+    from_it = {next(place for place, one in enumerate(new) if one is its)}
     for place, value in enumerate(new):
         if place not in equal and from_it.intersection(value.inputs):
             if any(one in equal and new[one].numbers[0] > 1 for one in value.inputs):
