@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.measures import noise
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
@@ -108,6 +109,24 @@ def test_an_epsilon_of_keras_that_has_no_counterpart_is_no_cause() -> None:
     found = cause_of(PLAIN, changed(PLAIN, dampening=0.5, hyperparameters=(("epsilon", 1e-7),)))
 
     assert found.name is CauseName.UPDATE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_noise"),
+    [
+        ([1e-6, -2e-6, 1e-6], [2e-6, 1e-6, -1e-6], True),
+        ([3e-5, -6e-5, 2e-5], [4e-5, 3e-5, -5e-5], True),  # coarser, and unrelated
+        ([3e-5, -6e-5, 2e-5], [6e-5, -9e-5, 4e-5], False),  # a factor that somebody may have forgotten
+        ([3e-4, -6e-4, 2e-4], [4e-4, 3e-4, -5e-4], False),  # too large for rounding
+        ([3e-5, -6e-5, 2e-5], [3e-5, -6e-5, 2e-5], False),
+    ],
+)
+def test_small_gradients_are_rounding_if_they_have_nothing_to_do_with_each_other(
+    old: list[float], new: list[float], is_noise: bool
+) -> None:
+    """A bias before batch norm, whose true gradient is 0, beside a kernel whose gradient is 1."""
+    sides = ({"kernel": np.ones(4), "bias": np.array(bias)} for bias in (old, new))
+    assert noise(*sides) == ({"bias"} if is_noise else set())
 
 
 def test_a_gradient_that_is_rounding_is_no_finding() -> None:

@@ -16,6 +16,7 @@ from estimator_bridge.parity.evidence import Evidence, StepEvidence
 
 NOISE = 1e-5
 """A gradient below this share of the largest one is rounding, e.g. that of a bias before batch norm."""
+_COARSER, _UNRELATED = 10.0, 0.3
 _ROUNDING, _SHARE = 4e-7, 1e-3  # an update is known to the rounding of float32 values, and to this share of its own size
 _GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
 _VISIBLE = 0.02
@@ -106,10 +107,27 @@ def _largest(values: Mapping[str, Any]) -> float:
 
 
 def noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """Returns the variables whose gradient is rounding on both sides."""
+    """Returns the variables whose gradient is rounding on both sides.
+
+    Sums over many rows and places round more coarsely. So gradients that are somewhat larger are rounding, too, if they have nothing to do
+    with each other.
+    """
     limit = NOISE * max(_largest(old), _largest(new))
     sizes = {name: max(_size(old[name]), _size(new[name])) for name in old if name in new}
-    return {name for name, size in sizes.items() if 0 < size <= limit}
+    return {
+        name
+        for name, size in sizes.items()
+        if 0 < size <= limit or (size <= _COARSER * limit and _are_unrelated(old[name], new[name]))
+    }
+
+
+def _are_unrelated(old: Any, new: Any) -> bool:
+    """Returns True if no factor makes one of two arrays the other, as far as that can be seen."""
+    if np.shape(old) != np.shape(new):
+        return False
+    here, there = (np.asarray(side, np.float64).ravel() for side in (old, new))
+    factor = float(here @ there) / max(float(here @ here), 1e-300)
+    return bool(np.linalg.norm(there - factor * here) > _UNRELATED * np.linalg.norm(there))
 
 
 @functools.lru_cache(maxsize=32)

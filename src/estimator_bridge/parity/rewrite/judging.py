@@ -300,7 +300,7 @@ def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, aft
     start, here, there = (
         values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
     )
-    first = zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False)
+    first = zip(evidence.old.steps, evidence.new.steps, strict=False)
     ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in trained}
