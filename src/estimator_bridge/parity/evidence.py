@@ -154,6 +154,7 @@ class SideEvidence:
         losses: Loss of each training step.
         learning_rates: Learning rates of each step, one for each optimizer.
         initial: Function that returns the side's own initial values, slots included.
+        given: Names of the variables whose initial values the side does not draw, as far as that is known.
         graph: Facts of the forward pass; None if it has no graph.
         forward: Values that the forward pass of the first step computes, the loss last; empty if they were not looked at.
         changes_gradients: True if something lies between gradients and optimizer, e.g. clipping; None if that is not known.
@@ -175,6 +176,7 @@ class SideEvidence:
     losses: tuple[float, ...] = ()
     learning_rates: tuple[tuple[float, ...], ...] = ()
     initial: Values = dict
+    given: frozenset[str] = frozenset()
     graph: GraphFacts | None = None
     forward: tuple[ForwardValue, ...] = ()
     changes_gradients: bool | None = None

@@ -367,6 +367,19 @@ def test_only_constants_are_judged_as_initial_values(old: Any, new: Any, differs
     assert bool(list(initial_values(starting_with(old, new)))) is differs
 
 
+@pytest.mark.parametrize(("given", "shift", "differs"), [(True, 0.1, True), (True, 0.0, False), (False, 0.1, False)])
+def test_values_that_the_old_script_does_not_draw_have_to_be_those_of_the_new_one(
+    given: bool, shift: float, differs: bool
+) -> None:
+    """A table of vectors that the old script reads from a file."""
+    vectors = np.random.RandomState(0).randn(20, 4)
+    found = starting_with(vectors, vectors + shift)
+    old = dataclasses.replace(found.old, given=frozenset(["variable"] if given else []))
+    causes = list(initial_values(dataclasses.replace(found, old=old)))
+
+    assert [("variable" in cause.variables, "does not draw" in cause.seen) for cause in causes] == [(True, True)] * differs
+
+
 @pytest.mark.parametrize(("size", "factor", "noted"), [(400, 2.0, True), (400, 1.0, False), (4, 2.0, False)])
 def test_random_initial_values_of_another_spread_are_a_note(size: int, factor: float, noted: bool) -> None:
     """Drawn twice, so they differ in any case."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import random
@@ -21,6 +22,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "Random.shuffle": lambda: random.Random(3).shuffle([1, 2, 3]),
     "values": lambda: [np.random.RandomState(3).randn(2).tolist(), np.random.RandomState(3).choice(5, 5).tolist()],
     "values of default_rng": lambda: np.random.default_rng(3).normal(size=2).tolist(),
+    "scikit-learn's shuffle": lambda: importlib.import_module("sklearn.utils").shuffle([1, 2, 3], random_state=3),
+    "scipy.stats' own values, while it is imported": lambda: importlib.import_module("scipy.stats").__name__,
     "NumPy's own generator": lambda: isinstance(np.random.mtrand._rand, np.random.RandomState),
 }
 
@@ -30,13 +33,22 @@ def seen(name: str) -> tuple[Any, bool]:
     return WAYS[name](), draws_rows()
 
 
+def each(function: Callable[[str], Any]) -> dict[str, Any]:
+    """Returns what a function gives for each way, each in a process that has imported nothing for another one."""
+    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        return dict(zip(WAYS, pool.map(function, WAYS, chunksize=1), strict=True))
+
+
+def plain(name: str) -> Any:
+    """Returns what a generator gives without anything that looks at it."""
+    return WAYS[name]()
+
+
 def main() -> None:
-    plain = {name: way() for name, way in WAYS.items()}
+    before = each(plain)
     random.seed(0)
     seed_globals()
-    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        found = dict(zip(WAYS, pool.map(seen, WAYS, chunksize=1), strict=True))
-    sys.stdout.write(json.dumps({name: [*found[name], plain[name]] for name in WAYS}))
+    sys.stdout.write(json.dumps({name: [*found, before[name]] for name, found in each(seen).items()}))
 
 
 if __name__ == "__main__":

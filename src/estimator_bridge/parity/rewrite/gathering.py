@@ -146,6 +146,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
         losses=tuple(step["loss"] for step in steps),
         learning_rates=_rates(old, len(steps)),
         initial=functools.partial(values_at, new, names, "anchor", 0),
+        given=frozenset(variables.get("given", ())),
         graph=_graph(old),
         changes_gradients=facts.get("changes_gradients"),
         evaluation_dropout=max((event["dropout"] for event in evaluations), default=None),

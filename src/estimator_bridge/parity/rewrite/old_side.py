@@ -14,7 +14,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
-from estimator_bridge.parity.recording.randomness import draws_rows
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -170,7 +170,12 @@ class _ReferenceHook(TrainHook):
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
         trainable = {_saved_name(v) for v in v1.trainable_variables()}
         named = [[name, _saved_shape(v), name in trainable] for name, v in {_saved_name(v): v for v in variables}.items()]
-        self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every)
+        given = (
+            []
+            if draws_rows()
+            else sorted({_saved_name(v) for v in variables} - {_saved_name(v) for v in variables if _is_drawn(v)})
+        )
+        self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every, given=given)
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
         self._numbers = dropout.occurrences(sites)
@@ -268,6 +273,14 @@ class _ReferenceHook(TrainHook):
         self._progress.bytes += self._size
         self._save(session, f"anchor-{index}")
         self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
+
+
+def _is_drawn(variable: Any) -> bool:
+    """Returns True if random numbers, or Python code that may draw some, give a variable its initial value."""
+    return any(
+        op.type in STATEFUL_RANDOM or "Random" in op.type or "PyFunc" in op.type or "Call" in op.type
+        for op in upstream([variable.initializer])
+    )
 
 
 def _write_structure(trace: Trace, call: str) -> None:

@@ -19,8 +19,19 @@ _UNLIKELY = 6.0
 
 
 def initial_values(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if variables that both scripts start with constants start with different ones."""
-    different = {name: pair for name, pair in _pairs(evidence).items() if _differ(*pair)}
+    """Yields a cause if variables start with different values that both scripts have as constants, or the old one does not draw."""
+    pairs = _pairs(evidence)
+    read = [
+        name
+        for name, pair in pairs.items()
+        if name in evidence.old.given and not _is_constant(pair[0]) and not _are_near(*pair)
+    ]
+    if read:
+        seen = f"The old script starts {some(read)} with values that it does not draw, as of a file; the new script's own are others."
+        yield Cause(
+            CauseName.INITIAL_VALUES, seen, "Load the same values into these variables of the new script.", 0, tuple(read)
+        )
+    different = {name: pair for name, pair in pairs.items() if _differ(*pair)}
     if different:
         name, (old, new) = next(iter(different.items()))
         seen = f"{some([*different])}: {name} starts with {_spelled(old)} in the old script, and with {_spelled(new)} in the new one."
@@ -61,7 +72,11 @@ def _is_constant(value: Any) -> bool:
 
 
 def _differ(old: Any, new: Any) -> bool:
-    return _is_constant(old) and _is_constant(new) and not np.allclose(old, new, rtol=1e-5, atol=1e-7)
+    return _is_constant(old) and _is_constant(new) and not _are_near(old, new)
+
+
+def _are_near(old: Any, new: Any) -> bool:
+    return bool(np.allclose(old, new, rtol=1e-5, atol=1e-7))
 
 
 def _spread_otherwise(old: Any, new: Any) -> bool:
