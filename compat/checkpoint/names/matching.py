@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
@@ -206,7 +207,7 @@ class _Matcher:
 
     def take_in_order(self) -> None:
         """Pairs variables in order if their names differ only in numbers, which then are in order of creation."""
-        for sources, targets in self._groups():
+        for sources, targets in [*self._groups()]:
             if len(sources) == len(targets) and len({unnumbered(source.name) for source in sources}) == 1:
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
@@ -223,14 +224,18 @@ class _Matcher:
             tuple(key for key in self._targets if key not in ambiguous),
         )
 
-    def _groups(self) -> list[tuple[list[Named], list[Named]]]:
-        """Returns the remaining variables of both sides for each shape and dtype that both have."""
-        sources, targets = (group(side.values(), _any_name) for side in (self._sources, self._targets))
-        return [
-            (sorted(sources[kind], key=natural_order), sorted(targets[kind], key=lambda target: self._place[target.key]))
-            for kind in sources
-            if kind in targets
-        ]
+    def _groups(self) -> Iterator[tuple[list[Named], list[Named]]]:
+        """Yields the remaining variables of both sides that may belong together, in order of creation.
+
+        They have one shape and dtype. Of these, kernels, biases and the like are apart, if both sides have as many of them.
+        """
+        here, there = (group(side.values(), role) for side in (self._sources, self._targets))
+        alike = [kind for kind in here if len(here[kind]) == len(there.get(kind, ()))]
+        groups = [(here.pop(kind), there.pop(kind)) for kind in alike]
+        sources, targets = (group(itertools.chain(*side.values()), _any_name) for side in (here, there))
+        groups += [(sources[kind], targets[kind]) for kind in sources if kind in targets]
+        for mine, its in groups:
+            yield sorted(mine, key=natural_order), sorted(its, key=lambda target: self._place[target.key])
 
     def _take(self, source: Named, target: Named, how: How) -> None:
         self._taken.append((source, target, how))

@@ -11,7 +11,8 @@ import tensorflow as tf
 import tf_keras as keras
 
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
-from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 from estimator_bridge.script.run import Script
 
@@ -83,3 +84,26 @@ def test_an_optimizer_that_is_built_late_has_slots(tmp_path: Path) -> None:
     weights.give_back(str(old), weights.write("at-1"), "anchor-1")
 
     np.testing.assert_array_equal(optimizer._accumulators[0].numpy(), ROWS + 10)
+
+
+def test_the_lines_for_pairs_by_hand_name_layers_as_the_script_does(tmp_path: Path) -> None:
+    """A functional model, whose layers a checkpoint only numbers; the lines are then taken as they are."""
+    values = {
+        "one/kernel": np.eye(5, dtype=np.float32),
+        "two/kernel": np.eye(5, dtype=np.float32) * 2,
+        "global_step": np.int64(0),
+    }
+    old = write_tensors(tmp_path / "old", values)
+    inputs = keras.Input([5])
+    hidden = keras.layers.Dense(5, use_bias=False, name="hidden")(inputs)
+    model = keras.Model(inputs, keras.layers.Dense(5, use_bias=False, name="logits")(hidden))
+    weights = Weights(tmp_path, RewritePlan(Script("new.py")), [model], [], print)
+    with pytest.raises(BridgeError) as refused:
+        weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+    lines = [line.strip() for line in str(refused.value).splitlines() if " = " in line]
+    assert lines == ["one/kernel = hidden/kernel", "two/kernel = logits/kernel"]
+
+    (tmp_path / "pairs.txt").write_text("\n".join(lines))
+    plan = RewritePlan(Script("new.py"), given=read_map(tmp_path / "pairs.txt"))
+    Weights(tmp_path, plan, [model], [], print).give_back(str(old), weights.write("at-0"), "anchor-0")
+    assert [float(value.max()) for value in model.get_weights()] == [1.0, 2.0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class Weights:
             self._regrouped = found
             report = self._convert(source, target, like)
         if report.ambiguous:
-            raise _ambiguous(report)
+            raise _ambiguous(report, _names(like))
         kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
         rates = (getattr(optimizer, "learning_rate", None) for optimizer in self._optimizers)  # no variables in TensorFlow 1
         kept += [rate for rate in rates if isinstance(rate, tf.Variable)]
@@ -169,10 +170,18 @@ def build_optimizer(optimizer: Any, variables: Sequence[Any]) -> None:
             optimizer._create_all_weights(variables)
 
 
-def _ambiguous(report: ConversionReport) -> BridgeError:
+def _names(prefix: str) -> dict[str, str]:
+    """Returns the key of each variable of a checkpoint -> its name, if no other variable has it: users know the names of layers."""
+    model = read_object_model(read_index(prefix))
+    variables = model.variables
+    counts = Counter(variable.name for variable in variables)
+    return {variable.key: variable.name for variable in variables if variable.name and counts[variable.name] == 1}
+
+
+def _ambiguous(report: ConversionReport, names: Mapping[str, str]) -> BridgeError:
     by_sources: dict[tuple[str, ...], list[str]] = {}
     for target, sources in report.ambiguous.items():
-        by_sources.setdefault(sources, []).append(target.removesuffix(_VALUE))
+        by_sources.setdefault(sources, []).append(names.get(target, target.removesuffix(_VALUE)))
     lines = []
     for sources, targets in by_sources.items():
         lines += [f"    {source} = {target}" for source, target in zip(sources, targets, strict=False)]

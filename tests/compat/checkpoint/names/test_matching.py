@@ -43,6 +43,14 @@ def test_equal_shapes_without_a_name_are_refused() -> None:
     assert result.ambiguous == {"x": ("a", "b"), "y": ("a", "b")}
 
 
+def test_variables_of_other_kinds_do_not_fit_each_other() -> None:
+    """Two towers, whose biases and offsets have one shape."""
+    old = named(a__biases=(4,), a__gamma=(4,), b__biases=(4,), b__gamma=(4,))
+    new = named(x__bias=(4,), x__gamma=(4,), y__bias=(4,), y__gamma=(4,))
+    biases, offsets = ("a/biases", "b/biases"), ("a/gamma", "b/gamma")
+    assert match(old, new).ambiguous == {"x/bias": biases, "y/bias": biases, "x/gamma": offsets, "y/gamma": offsets}
+
+
 def test_order_of_creation_only_when_accepted() -> None:
     sources = named(fc_10__w=(4, 4), fc__w=(4, 4), fc_2__w=(4, 4))
     targets = named(first=(4, 4), second=(4, 4), third=(4, 4))
