@@ -43,6 +43,7 @@ LOOKED = "looked"  # a run of the new side's first step, which shows what its fo
 _LOOKED_AT = (CauseName.BROADCAST, CauseName.FORWARD_PASS, CauseName.GRADIENTS, CauseName.GRADIENT_SCALE, CauseName.SHAPES)
 _MORE = {CauseName.LATER: SHAKEN, **dict.fromkeys(_LOOKED_AT, LOOKED)}
 """First causes of which a further run of the new side tells more."""
+_MOST_STEPS = 1000  # of a second run with an anchor at each
 Watch = Callable[[str, dict[str, Any]], None]
 
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf-keras", "tensorflow-estimator", "numpy")
@@ -267,9 +268,9 @@ def _rewrite(
 
 
 def _fits_each_step(old: Trace, plan: RewritePlan) -> bool:
-    """Returns True if anchors at each step fit into the limit, and are not there yet."""
-    size = next((event["size"] for event in old.events("anchor")), math.inf)
-    return plan.anchor > 1 and size * sum(1 for _ in old.events("step")) <= plan.anchor_limit
+    """Returns True if anchors at each step are not there yet, fit into the limit, and do not take long."""
+    size, steps = next((event["size"] for event in old.events("anchor")), math.inf), sum(1 for _ in old.events("step"))
+    return plan.anchor > 1 and steps <= _MOST_STEPS and size * steps <= plan.anchor_limit
 
 
 def _run_again(order: Order, seconds: dict[str, float], watch: Watch) -> Order:

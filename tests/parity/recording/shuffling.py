@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.parity.recording.randomness import draws_rows, seed_globals
+from estimator_bridge.parity.recording.randomness import draws_rows, draws_values, seed_globals
 
 WAYS: dict[str, Callable[[], Any]] = {
     "RandomState.permutation": lambda: np.random.RandomState(3).permutation(5).tolist(),
@@ -28,9 +28,9 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
-def seen(name: str) -> tuple[Any, bool]:
-    """Returns what a generator gives, and whether it counts as an order of rows."""
-    return WAYS[name](), draws_rows()
+def seen(name: str) -> tuple[Any, bool, bool]:
+    """Returns what a generator gives, and whether it counts as an order of rows, and as a source of values."""
+    return WAYS[name](), draws_rows(), draws_values()
 
 
 def each(function: Callable[[str], Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def test_generators_of_a_scripts_own_draw_the_same_and_an_order_of_rows_is_seen(
     done = subprocess.run([sys.executable, PROGRAM.with_name("shuffling.py")], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
 
-    assert all(value == plain for value, _, plain in found.values())
-    orders = {name for name, (_, is_order, _) in found.items() if is_order}
+    assert all(value == plain for value, _, _, plain in found.values())
+    assert {name for name, (_, _, is_drawn, _) in found.items() if not is_drawn} == {name for name in found if "own" in name}
+    orders = {name for name, (_, is_order, _, _) in found.items() if is_order}
     assert orders == {name for name in found if "values" not in name and "own" not in name}

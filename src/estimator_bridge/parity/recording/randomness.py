@@ -37,6 +37,8 @@ STATEFUL_RANDOM = frozenset(
 
 _INSTALLED = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, str(Path(__file__).parents[2]))
 
+_RandomState = np.random.RandomState  # which is replaced later
+_generators: list[int] = []  # generators of NumPy that the script has made
 _shuffles: list[int] = []  # calls of generators of Python and NumPy that put something in a random order
 
 
@@ -97,6 +99,7 @@ def _counting(kind: Any) -> Any:
     made = _LikeItsBase(kind.__name__, (kind,), {"__doc__": kind.__doc__})
     wrap(
         made,
+        __init__=_counted_generator,
         choice=_counted_choice,
         **{name: _counted for name in ("shuffle", "permutation", "permuted") if hasattr(kind, name)},
     )
@@ -108,6 +111,12 @@ def _counted_choice(
 ) -> Any:
     """Counts a choice of rows; with repetitions, it rather makes values."""
     return (original if replace else functools.partial(_counted, original))(generator, a, size, replace, p)
+
+
+def _counted_generator(original: Callable[..., None], generator: Any, *args: Any, **kwargs: Any) -> None:
+    if not _is_imported():
+        _generators.append(1)
+    original(generator, *args, **kwargs)
 
 
 def _counted(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -130,13 +139,18 @@ def _is_imported() -> bool:
 
 def draws_rows() -> bool:
     """Returns True if the script may have put rows in a random order with NumPy or Python."""
-    fresh = np.random.RandomState(SEED).get_state(legacy=False)
+    fresh = _RandomState(SEED).get_state(legacy=False)
     now = np.random.get_state(legacy=False)
     return (
         bool(_shuffles)
         or now["state"]["pos"] != fresh["state"]["pos"]
         or bool((now["state"]["key"] != fresh["state"]["key"]).any())
     )
+
+
+def draws_values() -> bool:
+    """Returns True if the script may have drawn values with NumPy, such as initial ones."""
+    return draws_rows() or bool(_generators)
 
 
 def _one_iteration_at_a_time(make_loop: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

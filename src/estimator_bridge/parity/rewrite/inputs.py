@@ -162,8 +162,9 @@ class Inputs:
             )
         )
         self._equal += all(np.array_equal(here, there) for here, there in pairs)
-        if pairs and pairs[0][0].ndim and pairs[0][1].ndim:
-            own_size, old_size = map(len, pairs[0])
+        lengths = [{len(array) for array in side if array.ndim} for side in zip(*pairs, strict=True)]
+        if lengths and all(len(found) == 1 for found in lengths):  # parts of sparse tensors have others
+            (own_size,), (old_size,) = lengths
             for sizes, size in zip(self._sizes, (own_size, old_size), strict=True):
                 sizes.add(size)
             if own_size != old_size and not self._other_size:

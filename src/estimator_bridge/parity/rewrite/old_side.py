@@ -14,7 +14,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
-from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -172,7 +172,7 @@ class _ReferenceHook(TrainHook):
         named = [[name, _saved_shape(v), name in trainable] for name, v in {_saved_name(v): v for v in variables}.items()]
         given = (
             []
-            if draws_rows()
+            if draws_values()
             else sorted({_saved_name(v) for v in variables} - {_saved_name(v) for v in variables if _is_drawn(v)})
         )
         self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every, given=given)
