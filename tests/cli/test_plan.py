@@ -214,6 +214,24 @@ def test_a_mesh_for_more_workers_than_there_are_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_mesh_with_a_strategy_of_the_script_is_refused(tmp_path: Path) -> None:
+    command = ["run", "--path", "modern", "--mesh", "model=2", ROOT / "tests" / "data" / "mirrored_replicas.py", 5, 0]
+    ended = estimator_bridge_command(*command, cwd=tmp_path)
+    assert ended.code == 2
+    assert "A mesh and RunConfig(train_distribute=MirroredStrategy" in ended.err
+
+
+@pytest.mark.slow
+def test_a_pipeline_with_parameter_servers_is_refused(tmp_path: Path) -> None:
+    mesh = ["--mesh", "pipeline=2", "--micro", "2"]
+    command = ["launch", "--worker", "1", "--ps", "1", "--path", "modern", *mesh, "--log-dir", "logs", DIGITS]
+    ended = estimator_bridge_command(*command, f"--model_dir={tmp_path / 'model'}", "--train_steps=10", cwd=tmp_path)
+    assert ended.code == 2
+    assert "does not work with ParameterServerStrategy" in ended.err
+    assert not list(tmp_path.glob("model/model.ckpt*"))
+
+
+@pytest.mark.slow
 def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
     """The report says so."""
     flags = ["--train_steps=5", "--log_steps=1"]
