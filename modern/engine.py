@@ -170,7 +170,7 @@ class ModernEngine(Engine):
         if data not in {None, chosen.workers}:
             raise BridgeError(
                 f"The mesh is for {data} workers, and {chosen.workers} {'trains' if chosen.workers == 1 else 'train'}.",
-                expected=f"estimator-bridge launch --worker {data - 1} --path modern: a chief and {data - 1} more",
+                expected=f"{data} workers, chief included: estimator-bridge launch --worker {data - 1} --path modern",
                 received=f"data={data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
                 fix=f"Start {data} workers, chief included, or set data={chosen.workers}.",
             )

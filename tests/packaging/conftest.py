@@ -17,8 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    """Returns the standard output of a command, which must succeed within a deadline."""
+def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None, deadline: float = 240) -> str:
+    """Returns the standard output of a command, which must succeed within a deadline in seconds."""
     # The bridge of the running environment must not leak into the one under test.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = No
         env=inherited | (environment or {}),
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=deadline,
         check=False,
     )
     assert result.returncode == 0, f"{command} exited with {result.returncode}\n{result.stdout}\n{result.stderr}"

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import venv
 from pathlib import Path
 from typing import Any
@@ -14,23 +13,13 @@ from typing import Any
 import pytest
 
 from estimator_bridge import __version__
-from tests.packaging.conftest import ROOT
+from tests.packaging.conftest import ROOT, run
 
 
 def shell(command: str, folder: Path, environment: Path) -> str:
     """Returns the output of a shell command whose ``python`` is a virtual environment's."""
     variables = {"PATH": f"{environment / 'bin'}:{os.environ['PATH']}", "GITHUB_REF_NAME": f"v{__version__}"}
-    ended = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
-    return ended.stdout
+    return run("bash", "-euo", "pipefail", "-c", command, cwd=folder, environment=variables, deadline=600)
 
 
 def instructions(name: str) -> list[str]:

@@ -263,6 +263,7 @@ def test_an_export_leaves_the_scripts_folder_alone(tmp_path: Path) -> None:
         ([(2.0, 2.0)] * 6, 1e-7, "1e-06 on the first 5 losses"),
         ([(2.0, 2.0)] * 5 + [(2.0, 2.1)], 0.0, "1e-06 on the first 5 losses"),
         ([(2.0, 2.00001)], 0.0, "within the thresholds"),
+        ([], 1e-7, "within the thresholds"),  # no loss says anything
     ],
 )
 def test_the_level_of_a_plan_is_the_highest_that_holds(losses: list[tuple[float, float]], weight: float, level: str) -> None:

@@ -197,9 +197,10 @@ class ParityResult:
     ``findings`` is empty exactly if the verdict is "equal" or "equivalent"; findings are in the order of training, so the first is the
     cause. ``notes`` says what made the sides comparable, and what is approximate. ``environment`` holds versions, date, host and commit;
     ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values are those named ``modern``.
-    ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds, ``reference`` if the original TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule
-    names one; ``not_compared`` names what the new script does not have, or the comparison does not reach; ``anchors`` are the steps
-    after which a rewrite gets the old side's values, and ``gradients`` those of its first step.
+    ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds, ``reference`` if the original
+    TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
+    what the new script does not have, or the comparison does not reach; ``anchors`` are the steps after which a rewrite gets the old
+    side's values, and ``gradients`` those of its first step.
     """
 
     command: tuple[str, ...]
@@ -246,9 +247,9 @@ class ParityResult:
             *(abs_diff(pair.legacy, pair.modern) for pair in self.metrics),
             *(one.max_abs_diff is None or one.max_abs_diff for one in self.variables),
         ]
-        if not any(differences):
+        if differences and not any(differences):
             return "bit-identical"
-        if all(rel_diff(one.legacy, one.modern) <= FIRST_LOSSES_DIFFER for one in self.losses[:FIRST_LOSSES]):
+        if self.losses and all(rel_diff(one.legacy, one.modern) <= FIRST_LOSSES_DIFFER for one in self.losses[:FIRST_LOSSES]):
             return f"{FIRST_LOSSES_DIFFER:g} on the first {FIRST_LOSSES} losses"
         return "within the thresholds" if self.verdict == "equal" else "none"
 

@@ -215,9 +215,9 @@ def compare_rewrite(
     script.check()
     plan.script.check()
     check_keras(plan.script)
-    ran = functools.partial(_rewrite, script, thresholds=thresholds or Thresholds(), steps=steps, noise=noise, watch=watch)
+    ran = functools.partial(_rewrite, script, thresholds=thresholds or Thresholds(), noise=noise, watch=watch)
     with (recordings or Recordings()).folder() as folder:
-        result = ran(folder, plan)
+        result = ran(folder, plan, steps=steps)
         if result.cause and result.cause.name is CauseName.LATER and _fits_each_step(Trace(Path(folder) / "legacy"), plan):
             sys.stderr.write(
                 "estimator-bridge: some losses part after the first steps, and no rule says why: both scripts run once more, "
@@ -225,7 +225,8 @@ def compare_rewrite(
             )
             each = Path(folder) / "each step"
             each.mkdir(exist_ok=True)
-            again = ran(str(each), dataclasses.replace(plan, anchor=1))
+            ended = Trace(Path(folder) / "legacy").events("limited")  # by Ctrl-C, which the second run does not wait for
+            again = ran(str(each), dataclasses.replace(plan, anchor=1), steps=next((event["steps"] for event in ended), steps))
             note = (
                 f"In a first run, losses parted between anchors, and no rule said why: {result.cause.seen} What is reported is a second run "
                 "of both scripts, in which the old values were given at each step."

@@ -155,10 +155,13 @@ def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_e
 
     def run_side(order: Order, watch: Watch) -> float:
         assert isinstance(order.plan, RewritePlan)
-        ran.append((order.side, order.plan.anchor))
+        ran.append((order.side, order.plan.anchor, order.steps))
         jumped = [1.0, 1.0, 1.0, 1.001, 1.0]
         losses = [1.0] * 5 if order.side != "legacy" else old if order.plan.anchor == 1 else jumped
-        traced(Path(order.folder) / order.side, losses).write("anchor", index=1, prefix="", size=10)
+        trace = traced(Path(order.folder) / order.side, losses)
+        trace.write("anchor", index=1, prefix="", size=10)
+        if order.side == "legacy":
+            trace.write("limited", steps=5)  # by Ctrl-C, in a training of a million steps
         return 1.0
 
     monkeypatch.setattr("estimator_bridge.parity.run.run_side", run_side)
@@ -168,7 +171,7 @@ def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_e
     result = compare_rewrite(Script(str(tmp_path / "old.py")), plan)
 
     assert (result.verdict, len(ran)) == (verdict, runs)
-    assert {anchor for _, anchor in ran[4:]} <= {1}
+    assert {(anchor, steps) for _, anchor, steps in ran[4:]} <= {(1, 5)}
     assert any("a second run of both scripts" in note for note in result.notes) is (runs > 4)
 
 

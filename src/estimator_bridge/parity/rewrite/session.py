@@ -357,6 +357,7 @@ class Session:
         self._active = False
         if self._eager:
             self._eager.end()
+            self._eager = None
         losses, self._losses = self._losses, []
         if not losses:
             return

@@ -100,10 +100,8 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 
     found = max(pairs, key=rank, default=None) or _hidden(old, new)
     if found and not (_shared(old, new, *found) or old[found[0]].is_batch or new[found[1]].is_batch):
-        return min(
-            (pair for pair in itertools.product(_meeting(old, new), _meeting(new, old)) if _shared(old, new, *pair)),
-            default=found,
-        )
+        pairs_in_order = itertools.product(_meeting(old, new), _meeting(new, old))
+        return next((pair for pair in pairs_in_order if _shared(old, new, *pair)), found)
     return found
 
 
@@ -209,9 +207,8 @@ def _explain(
         return _loop(both, mine, its)
     applied = [value.type if value.type in _ACTIVATIONS else "" for value in (mine, its)]
     counted = [collections.Counter(value.type for value in side) for side in (old, new)]
-    applied = [
-        "" if counted[0][kind] == counted[1][kind] else kind for kind in applied
-    ]  # as often: it comes later, and is not missing
+    # An activation that both sides have as often comes later on one of them, and is not missing.
+    applied = ["" if counted[0][kind] == counted[1][kind] else kind for kind in applied]
     if shared and any(applied) and applied[0] != applied[1]:
         return _activation(both, mine, its, shared[0])
     if mine.type == its.type:

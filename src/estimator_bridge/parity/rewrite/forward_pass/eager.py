@@ -56,6 +56,8 @@ class EagerPass:
             loss: Loss of the step.
             variables: Id of the handle of each variable -> its name.
         """
+        if id(loss) not in self._places:  # computed in another thread, as by a replica
+            return
         waiting, needed = [self._places[id(loss)]], set()
         while waiting:
             place = waiting.pop()
