@@ -114,10 +114,17 @@ def with_tape(net, variables):
             loss = loss_of(x, y, True)
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
 
+    mean, accuracy = keras.metrics.Mean("val_loss"), keras.metrics.SparseCategoricalAccuracy("accuracy")
     for _ in range(2):
         for x, y in dataset(192, 0):
             step(x, y)
-        print("held out", np.mean([loss_of(x, y, False) for x, y in dataset(40, 1)]))
+        for x, y in dataset(40, 1):
+            mean.update_state(loss_of(x, y, FORM == "noisy_evaluation"))
+            accuracy.update_state(y, net(x, False))
+        print("held out", mean.result(), accuracy.result())
+        if FORM != "kept_metrics":
+            mean.reset_state()
+            accuracy.reset_state()
 
 
 def with_loose_variables():
@@ -197,6 +204,8 @@ FORMS = {
     "train_on_batch": lambda: with_train_on_batch(as_arrays=False),
     "train_on_arrays": lambda: with_train_on_batch(as_arrays=True),
     "module": with_module,
+    "noisy_evaluation": with_module,
+    "kept_metrics": with_module,
     "loose_variables": with_loose_variables,
     "strategy": with_strategy,
     "dictionaries": lambda: with_dictionaries(tf.function),

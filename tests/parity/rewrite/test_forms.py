@@ -32,6 +32,29 @@ def test_a_right_rewrite_of_any_form_is_equal(tmp_path: Path, monkeypatch: pytes
     assert max(rel_diff(point.legacy, point.modern) for point in result.losses) < 1e-6
 
 
+@pytest.mark.parametrize("form", ["module", "loose_variables"])
+def test_metrics_of_a_loop_over_held_out_data_are_compared(form: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
+
+    assert result.verdict == "equal", result.findings
+    assert [(pair.metric, pair.step) for pair in result.metrics] == [
+        (name, step) for step in (12, 24) for name in ("accuracy", "loss")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "cause"), [("noisy_evaluation", "dropout in evaluation"), ("kept_metrics", "metrics without a reset")]
+)
+def test_a_wrong_loop_over_held_out_data_is_different(form: str, cause: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
+
+    assert result.verdict == "different"
+    assert result.cause
+    assert result.cause.name == cause
+
+
 def test_an_order_that_the_old_script_draws_itself_is_no_fixed_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plan = RewritePlan(Script(str(DATA / "forms_new.py"), ("--form=arrays",)))  # whose rows fit shuffles

@@ -55,6 +55,7 @@ class CauseName(str, enum.Enum):
     LATER = "later steps"
     EVALUATION_DROPOUT = "dropout in evaluation"
     EVALUATION_DATA = "evaluation data"
+    KEPT_METRICS = "metrics without a reset"
     EVALUATION_LOSS = "evaluation loss"
     METRIC_DEFINITION = "metric definition"
     EVALUATION_MODE = "forward pass of evaluation"

@@ -48,6 +48,7 @@ RULES: tuple[Rule, ...] = (
         evaluations.evaluation_dropout,
         evaluations.evaluation_batches,
         evaluations.evaluation_rows,
+        evaluations.kept_metrics,
         evaluations.evaluation,
         evaluations.predictions,
     ),

@@ -118,6 +118,7 @@ def gather(old: Trace, new: Trace, looked: Trace | None = None) -> Evidence:
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         other_values=other_values(new),
         evaluation_rows=other_evaluations(new),
+        kept_metrics=tuple(dict.fromkeys(name for event in new.events("kept metrics") for name in event["names"])),
         evaluation_batches=tuple(tuple(event["batches"]) for event in new.events("evaluated") if "batches" in event),
     )
 
@@ -161,7 +162,7 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
     applied = [event for event in new.events("applied") if event["known"]]
     return SideEvidence(
         steps=_steps(new, new, names, "at"),
-        trainable=tuple(names.of_variable(name.partition(":")[0]) for name in names.paired.get("trainable", ())),
+        trainable=tuple(names.of_variable(name) for name in names.paired.get("trainable", ())),
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(new),
         batch_shapes=_shapes(new),

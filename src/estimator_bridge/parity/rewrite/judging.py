@@ -220,7 +220,7 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
     missing = [name for name in names.paired.get("unmatched_old", ()) if name in trained]
     if missing:
         yield ParityFinding("initial values", f"Variables of the old script have no counterpart: {first_three(missing)}.", 0)
-    new = {names.keys.get(name.partition(":")[0], name) for name in names.paired.get("trainable", ())}
+    new = {names.keys.get(name, name) for name in names.paired.get("trainable", ())}
     added = [key for key in names.paired.get("unmatched_new", ()) if key in new]
     if added:
         shown = first_three([*map(shown_name, added)])

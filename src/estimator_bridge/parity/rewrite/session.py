@@ -213,10 +213,20 @@ class Session:
             self.check(spec, left[0]["call"])
         return left[0] if left else None
 
-    def evaluated(self, event: dict[str, Any], metrics: dict[str, float], batches: int, is_validation: bool) -> None:
-        """Writes an evaluation; that of ``fit(validation_data=...)`` only if no call of its own follows at the same step."""
+    def evaluated(
+        self, event: dict[str, Any], metrics: dict[str, float], batches: int | None, is_validation: bool = False
+    ) -> None:
+        """Writes an evaluation; that of ``fit(validation_data=...)`` only if no call of its own follows at the same step.
+
+        Args:
+            event: The old script's evaluation.
+            metrics: Metrics of the new script's.
+            batches: Number of batches that it read; None if that is not known.
+            is_validation: True for an evaluation of fit.
+        """
         call = event["call"]
         recorded = sum(1 for _ in read_batches(self.old.batches(call)))
+        batches = recorded if batches is None else batches
         written = {"name": event["name"], "metrics": metrics | {"global_step": event["metrics"].get("global_step", 0)}}
         written["batches"] = recorded, batches
         if is_validation:
@@ -304,7 +314,7 @@ class Session:
         like = self.weights.write(f"at-{index}")
         report = self.weights.give_back(prefix, like, f"anchor-{index}")
         if index == 0:
-            trained = [variable.name for model in self.models for variable in model.trainable_variables]
+            trained = [self.name_of(variable) for model in self.models for variable in model.trainable_variables]
             self.trace.write(
                 "paired",
                 matches=[[match.source, match.target, match.how] for match in report.matches],
@@ -442,6 +452,10 @@ class Session:
         elif self.index < FIRST_STEPS:
             keep(*(tf.convert_to_tensor(tensor).numpy() for tensor in tensors))
 
+    def name_of(self, variable: Any) -> str:
+        """Returns the name under which a variable is recorded."""
+        return self.weights.name_of(variable) if self.weights else str(variable.name.partition(":")[0])
+
     def ask(self, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Records gradients that a tape computed."""
         self._asked.update(zip(names, map(source, tensors), strict=True))
@@ -468,7 +482,7 @@ class Session:
     def look_at_step(self, loss: Any, variables: Sequence[Any]) -> None:
         """Looks at what the forward pass of a step that runs eagerly has computed; only of the first loss whose gradients it asks for."""
         if self._eager and self._active and not self._losses:
-            names = {id(variable.handle): variable.name.partition(":")[0] for variable in variables}
+            names = {id(variable.handle): self.name_of(variable) for variable in variables}
             self._eager.write(self.trace.folder / "values", loss, names)
 
     def look_at_graph(self, graph: Any, loss: Any) -> None:

@@ -46,6 +46,12 @@ class Weights:
             **dict(zip(names, models, strict=False)), **dict(zip(kept, optimizers, strict=False))
         )
 
+        self._keys = _keys_of_namesakes(self._checkpoint)
+
+    def name_of(self, variable: Any) -> str:
+        """Returns the name of a variable; for several of one name, e.g. of layers in modules, the key in checkpoints."""
+        return self._keys.get(id(variable), str(variable.name.partition(":")[0]))
+
     def write(self, name: str) -> str:
         """Writes the present values; returns the prefix."""
         for optimizer in self._optimizers:
@@ -176,6 +182,21 @@ def _names(prefix: str) -> dict[str, str]:
     variables = model.variables
     counts = Counter(variable.name for variable in variables)
     return {variable.key: variable.name for variable in variables if variable.name and counts[variable.name] == 1}
+
+
+def _keys_of_namesakes(checkpoint: Any) -> dict[int, str]:
+    """Returns the keys in a checkpoint of those variables that have the name of another one."""
+    view = tf.train.TrackableView(checkpoint)
+    paths: dict[int, tuple[Any, str]] = {id(checkpoint): (checkpoint, "")}
+    waiting = [checkpoint]
+    for thing in waiting:  # the nearest path to each, as TensorFlow takes it
+        for name, child in view.children(thing).items():
+            if id(child) not in paths:
+                paths[id(child)] = child, f"{paths[id(thing)][1]}/{name.replace('.', '..').replace('/', '.S')}"
+                waiting.append(child)
+    found = {key: (thing.name, path) for key, (thing, path) in paths.items() if isinstance(thing, tf.Variable)}
+    counts = Counter(name for name, _ in found.values())
+    return {key: f"{path[1:]}{_VALUE}" for key, (name, path) in found.items() if counts[name] > 1}
 
 
 def _ambiguous(report: ConversionReport, names: Mapping[str, str]) -> BridgeError:

@@ -41,6 +41,14 @@ def evaluation_rows(evidence: Evidence, _: Parting) -> Iterator[Cause]:
 
 
 @at({Stage.EVALUATION})
+def kept_metrics(evidence: Evidence, _: Parting) -> Iterator[Cause]:
+    """Yields a cause if an evaluation goes on with what metrics have counted in the one before."""
+    if evidence.kept_metrics and evidence.metrics:
+        seen = f"{some(evidence.kept_metrics)}: counted on from the evaluation before. {_first(evidence)}"
+        yield Cause(CauseName.KEPT_METRICS, seen, "Call reset_state() of each metric before an evaluation.", _step(evidence))
+
+
+@at({Stage.EVALUATION})
 def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     """Yields a cause for metrics that differ."""
     if not evidence.metrics:

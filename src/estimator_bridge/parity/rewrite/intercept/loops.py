@@ -12,6 +12,7 @@ from weakref import ref
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.intercept.own_evaluations import OwnEvaluation, own_evaluation
 from estimator_bridge.parity.rewrite.session import Session, variables_of
 from estimator_bridge.runtime.patching import wrap
 from estimator_bridge.runtime.user_code import is_users
@@ -83,15 +84,21 @@ class _Things:
 
     def __init__(self, keras: Any) -> None:
         self._model = keras.Model
-        self._not_models = keras.metrics.Metric, keras.optimizers.Optimizer
+        self._metric = keras.metrics.Metric
+        self._not_models = self._metric, keras.optimizers.Optimizer
         self.modules: list[Any] = []
         self.made_optimizers: list[Any] = []
         self.idle: set[tuple[str, int]] = set()  # loops that do not train
         self.busy: set[tuple[str, int]] = set()
+        self.ends: dict[int, list[bytes]] = {}  # metric -> its values at the end of the last evaluation that has updated it
 
     def optimizers(self) -> list[Any]:
         """Returns the optimizers that exist."""
         return _alive(self.made_optimizers)
+
+    def metrics(self) -> list[Any]:
+        """Returns the metrics that exist."""
+        return [module for module in _alive(self.modules) if isinstance(module, self._metric)]
 
     def roots(self) -> list[Any]:
         """Returns the models, layers and modules that are in no other one, and trained variables that are in none."""
@@ -120,7 +127,8 @@ def _alive(made: list[Any]) -> list[Any]:
 class _Loop:
     """An iterator over a dataset of the script, with recorded batches as long as each is a training step.
 
-    A batch is a step if the script asks a tape for gradients before the next one. Another loop, e.g. over held-out data, gets its
+    A batch is a step if the script asks a tape for gradients before the next one. After steps of a loop at another place, a loop
+    gets the batches of the old script's evaluation at this step, if it has one. Any other loop that turns out not to train gets its
     own batches: all, if an earlier one at the same place had no step, else those after the first.
     """
 
@@ -128,6 +136,8 @@ class _Loop:
         self._session, self._batches, self._spec, self._things, self._place = session, batches, spec, things, place
         self._is_fed = place not in things.idle and session.fits(spec)
         self._is_open = False
+        self._evaluation: OwnEvaluation | None = None
+        self._is_new = True
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -142,16 +152,26 @@ class _Loop:
             self._session.trace.write("failed", message=str(error))  # AutoGraph raises an error of its own in its place
             raise error
         self._session.open_loop()
-        batch = next(self._batches)
-        recorded = self._session.training_batch(self._session.index) if self._is_fed else None
-        if recorded is not None:
+        batch = next(self._batches, None)
+        if batch is None:
+            self._end_evaluation(is_read_whole=True)
+            raise StopIteration
+        if self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
+            self._evaluation = own_evaluation(self._session, self._spec, self._things.metrics(), self._things.ends)
+        self._is_new = False
+        if self._evaluation:
+            fed = self._evaluation.batch(batch)
+        else:
+            recorded = self._session.training_batch(self._session.index) if self._is_fed else None
             fed = self._session.fed(batch, self._spec, recorded)
+        if fed is not batch:
             batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
         if not self._session.has_started:
             self._session.start(
                 self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch
             )
-        self._session.begin_step(batch)
+        if not (self._evaluation and self._session.is_over):  # what follows the training is compared, too
+            self._session.begin_step(batch)
         self._is_open, self._session.open_loop = True, self._close
         return batch
 
@@ -160,6 +180,22 @@ class _Loop:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self._close()
+            self._end_evaluation(is_read_whole=False)
+
+    def _check_evaluation(self) -> None:
+        evaluation, self._evaluation = self._evaluation, None
+        if evaluation and self._session.training_batch(self._session.index):
+            raise BridgeError(
+                "Two loops of the new script train, and the old one evaluates between them: which of its batches they get is not known.",
+                expected="one loop that trains",
+                received=f"a second one at {self._place[0]}:{self._place[1]}",
+                fix="Put the loop into a function, and call that twice.",
+            )
+
+    def _end_evaluation(self, is_read_whole: bool) -> None:
+        evaluation, self._evaluation = self._evaluation, None
+        if evaluation:
+            evaluation.end(is_read_whole)
 
     def _close(self) -> None:
         """Ends the step before."""
@@ -167,6 +203,7 @@ class _Loop:
             return
         self._is_open, self._session.open_loop = False, lambda: None
         if self._session.has_trained():
+            self._check_evaluation()
             if not self._is_fed:
                 self._session.refuse_batches(self._spec)
             self._things.busy.add(self._place)

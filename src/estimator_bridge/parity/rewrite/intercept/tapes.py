@@ -53,12 +53,12 @@ def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
     else:
         session.look_at_graph(tf.compat.v1.get_default_graph(), loss)
         tf.numpy_function(session.record_loss, [loss], [], stateful=True)
-    session.ask([variable.name.partition(":")[0] for variable, _ in pairs], [value for _, value in pairs])
+    session.ask([session.name_of(variable) for variable, _ in pairs], [value for _, value in pairs])
 
 
 def _apply(session: Session, optimizer: Any, grads_and_vars: Any) -> list[tuple[Any, Any]]:
     """Records what an optimizer applies."""
     pairs = list(grads_and_vars)
-    known = [(variable.name.partition(":")[0], gradient) for gradient, variable in pairs if gradient is not None]
+    known = [(session.name_of(variable), gradient) for gradient, variable in pairs if gradient is not None]
     session.apply(optimizer, [name for name, _ in known], [gradient for _, gradient in known])
     return pairs
