@@ -1,4 +1,4 @@
-"""A recurrent TensorFlow 1 network with dropout in its loop and in a branch."""
+"""A recurrent TensorFlow 1 network with dropout in its loop and in branches."""
 
 import numpy as np, tensorflow as tf
 
@@ -11,6 +11,8 @@ def model_fn(features, labels, mode):
     output, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.MultiRNNCell(cells), features, dtype=tf.float32)
     training = tf.placeholder_with_default(True, [])
     hidden = tf.cond(training, lambda: tf.nn.dropout(output[:, -1], rate=0.3), lambda: output[:, -1])
+    is_even = tf.equal(tf.train.get_global_step() % 2, 0)
+    hidden = tf.cond(is_even, lambda: tf.nn.dropout(hidden, rate=0.1), lambda: tf.nn.dropout(hidden, rate=0.2))
     loss = tf.losses.sparse_softmax_cross_entropy(labels, tf.layers.dense(hidden, 2))
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)

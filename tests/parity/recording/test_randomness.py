@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+from estimator_bridge.parity import reference
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
+
+RECORDER = Path(reference.__path__[0]) / "recorder.py"
 PROGRAM = Path(__file__).with_name("drawing.py")
 
 
@@ -31,6 +39,26 @@ def test_seeds_come_from_the_place_in_the_model(_warm_python: str) -> None:  # n
     operations, functions = first["found"]  # type: ignore[misc]
     assert [name.startswith("random_uniform") for name in operations] == [True]  # type: ignore[has-type]
     assert len(functions) == 1, "what is drawn inside a loop is known"  # type: ignore[has-type]
+
+
+def test_every_operation_that_tensorflow_seeds_is_known() -> None:
+    found = {name: op_def_registry.get(name) for name in dir(tf.raw_ops)}
+    seeded = {
+        name
+        for name, definition in found.items()
+        if definition and {"seed", "seed2"} <= {attribute.name for attribute in definition.attr} and "CudnnRNN" not in name
+    }
+    of_inputs = {"RandomShuffleQueue", "RandomShuffleQueueV2", "SnapshotDataset"}
+    by_generators = {name for name in found if name.startswith(("Stateful", "RngRead")) and name != "StatefulPartitionedCall"}
+
+    assert (seeded - of_inputs - {"ComputeAccidentalHits"}) | by_generators == STATEFUL_RANDOM
+
+
+def test_the_recorder_of_tensorflow_1_knows_the_same_operations() -> None:
+    tree = ast.parse(RECORDER.read_text(encoding="utf-8"))
+    (table,) = (node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STATEFUL_RANDOM")
+
+    assert {node.value for node in ast.walk(table) if isinstance(node, ast.Constant)} == STATEFUL_RANDOM
 
 
 def test_generators_of_a_scripts_own_draw_the_same_and_an_order_of_rows_is_seen() -> None:

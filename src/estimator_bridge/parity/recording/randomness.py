@@ -7,6 +7,7 @@ paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout
 import functools
 import inspect
 import random
+import re
 import sysconfig
 import zlib
 from collections import defaultdict
@@ -21,19 +22,22 @@ from estimator_bridge.runtime.patching import replace, wrap
 
 SEED = 20_171_101  # for scripts that set none
 
+_SAMPLERS = ("All", "FixedUnigram", "LearnedUnigram", "LogUniform", "ThreadUnsafeUnigram", "Uniform")
+_OF_GENERATORS = (
+    *("RandomBinomial", "StandardNormal", "StandardNormalV2", "TruncatedNormal", "Uniform", "UniformFullInt", "UniformInt"),
+)
 STATEFUL_RANDOM = frozenset(
     {
-        "Multinomial",
-        "ParameterizedTruncatedNormal",
-        "RandomGamma",
-        "RandomPoissonV2",
-        "RandomShuffle",
-        "RandomStandardNormal",
-        "RandomUniform",
-        "RandomUniformInt",
-        "TruncatedNormal",
+        *("FractionalAvgPool", "FractionalMaxPool", "Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomGamma"),
+        *("RandomPoisson", "RandomPoissonV2", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt"),
+        *("RngReadAndSkip", "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal"),
+        *(f"{name}CandidateSampler" for name in _SAMPLERS),
+        *(f"Stateful{name}" for name in _OF_GENERATORS),
     }
 )
+"""Types of the operations that draw from a stream of their own. Cells of cuDNN, which draw if they have dropout, are not among them."""
+
+_SUFFIX = re.compile(r"_\d+(?=/|$)")
 
 _INSTALLED = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, str(Path(__file__).parents[2]))
 
@@ -62,11 +66,14 @@ def equalise(seed: int = SEED) -> None:
         if op_seed is not None or context.executing_eagerly():
             seeds: tuple[int | None, int | None] = original(op_seed)
             return seeds
+        own_seed = graph.seed
         scope = "/".join(filter(None, _scopes(graph)))
+        if _is_in_branch(graph):  # names of the second branch have suffixes in one graph alone
+            scope, graph = _SUFFIX.sub("", scope), _outermost(graph)
         counts = drawn.setdefault(graph, defaultdict(int))
         counts[scope] += 1
         place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
-        return (seed if graph.seed is None else graph.seed) % 2**31, place % 2**31
+        return (seed if own_seed is None else own_seed) % 2**31, place % 2**31
 
     wrap(random_seed, get_seed=get_seed)
     wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)
@@ -167,6 +174,26 @@ def _scopes(graph: Any) -> list[str]:
     around = getattr(graph, "scope_around", "")  # with which names in a branch of the modern path begin
     own = f"{graph.get_name_scope()}/".removeprefix(f"{around}/").removesuffix("/")
     return [*(_scopes(outer) if outer is not None else ()), own]
+
+
+def _is_in_branch(graph: Any) -> bool:
+    """Returns True while a branch of a condition is built: in a context of the graph, or in a graph of its own."""
+    while graph is not None:
+        context = graph._get_control_flow_context()
+        while context is not None:
+            if context.IsCondContext():
+                return True
+            context = context.outer_context
+        if type(graph).__name__ == "CondBranchFuncGraph":
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
+
+
+def _outermost(graph: Any) -> Any:
+    while getattr(graph, "outer_graph", None) is not None:
+        graph = graph.outer_graph
+    return graph
 
 
 def random_operations(operations: Iterable[Any]) -> list[str]:

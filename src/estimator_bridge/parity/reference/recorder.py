@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import random
+import re
 import runpy
 import shutil
 import sys
@@ -35,8 +36,13 @@ SEED = 20171101
 MAX_PREDICTIONS = 1000
 MULTIPLIER = 6364136223846793005
 STATEFUL_RANDOM = (
-    *("Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2", "RandomShuffle"),
-    *("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"),
+    *("FractionalAvgPool", "FractionalMaxPool", "Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomGamma"),
+    *("RandomPoisson", "RandomPoissonV2", "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt"),
+    *("RngReadAndSkip", "SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "TruncatedNormal"),
+    *("AllCandidateSampler", "FixedUnigramCandidateSampler", "LearnedUnigramCandidateSampler", "LogUniformCandidateSampler"),
+    *("ThreadUnsafeUnigramCandidateSampler", "UniformCandidateSampler"),
+    *("StatefulRandomBinomial", "StatefulStandardNormal", "StatefulStandardNormalV2", "StatefulTruncatedNormal"),
+    *("StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
 
 batches: Any = weakref.WeakKeyDictionary()
@@ -207,6 +213,11 @@ def equalise() -> None:
             scopes.insert(0, outer.get_name_scope())
             outer = getattr(outer, "outer_graph", None)
         scope = "/".join(filter(None, scopes))
+        context = graph._get_control_flow_context()
+        while context is not None and not context.IsCondContext():
+            context = context.outer_context
+        if context is not None:  # names of the second branch have suffixes in one graph alone
+            scope = re.sub(r"_\d+(?=/|$)", "", scope)
         counts = drawn.setdefault(graph, defaultdict(int))
         counts[scope] += 1
         place = zlib.crc32("{}#{}".format(scope, counts[scope]).encode())
