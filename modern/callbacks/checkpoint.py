@@ -50,6 +50,21 @@ def default_saver(hooks: Sequence[Any], model: ModelGraph, config: Any, listener
 class CheckpointSaver(HookAtSteps):
     """Runs a CheckpointSaverHook, which writes checkpoints, ``.meta`` files, graph.pbtxt and events, and calls listeners."""
 
+    def begin(self, transplant: Transplant, step: int) -> None:
+        """Gives the hook its session, and notes the step."""
+        super().begin(transplant, step)
+        self._begun = step
+
+    def end(self, step: int) -> None:
+        """Calls the hook's ``end``.
+
+        It saves after a training without a step, too, since other hooks may have chosen values, such as k-means' centers: TensorFlow 1
+        counts a step that finds no batch, and saves then.
+        """
+        if step == self._begun:
+            self._hook._timer.reset()
+        super().end(step)
+
     def _session_of(self, transplant: Transplant) -> Any:
         session = super()._session_of(transplant)
         return SavingSession(transplant, self._hook._get_saver(), session if self._run.is_free else None)

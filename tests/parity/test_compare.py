@@ -80,11 +80,32 @@ def test_a_job_with_dropout_and_batch_norm_is_equal(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("warm_python")
-def test_dropout_in_loops_and_branches_is_equal() -> None:
-    result = run.compare(Script(RECURRENT))
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "bidirectional",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("output", "input and state", "variational", "one at a time", "ten at a time")
+        ),
+    ],
+)
+def test_dropout_in_loops_and_branches_is_equal(loop: str) -> None:
+    result = run.compare(Script(RECURRENT, (loop,)))
 
     assert result.verdict == "equal", result.findings
-    assert len({point.legacy for point in result.losses}) == 30, "it trains"
+    assert len({point.legacy for point in result.losses}) == 12, "it trains"
+    assert [point.legacy for point in result.losses] == [point.modern for point in result.losses]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+def test_centers_that_are_chosen_in_a_training_without_a_step_are_kept() -> None:
+    result = run.compare(Script(str(HERE.parent / "data" / "documented_clusters.py")))
+
+    assert result.verdict == "equal", result.findings
+    assert [point.step for point in result.losses] == [1, 2]
+    assert {pair.step for pair in result.metrics if pair.metric == "score"} == {0, 1, 2}
 
 
 @pytest.mark.usefixtures("warm_python")

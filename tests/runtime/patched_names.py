@@ -160,6 +160,9 @@ _REASONS: dict[str, dict[str, str]] = {
         "BufferedInputStream FileExists GetChildren GetMatchingFiles IsDirectory ReadFileToString Stat": "tf.gfile finds a side's files",
         "DeleteRecursively": "a script deletes the files of its side",
     },
+    f"{_TRAINING}.basic_session_run_hooks.CheckpointSaverHook": {
+        "begin": "a recorded training without a step saves what other hooks have chosen"
+    },
     f"{_TRAINING}.basic_session_run_hooks.*": {"__init__": "TensorFlow's hooks write to the folders of their side"},
 }
 """Owner -> names, with a space between them -> reason."""

@@ -59,7 +59,9 @@ def control_flow(switch: Callable[[], None]) -> tuple[list[Any], list[Any]]:
 def step(i: Any, drawn: Any) -> tuple[Any, Any]:
     """A draw in each iteration, in both branches of a condition in it, in one of another, and in a loop inside."""
     branch = tf.cond(i > 1, lambda: tf.random.normal([2]), lambda: 3 * tf.random.normal([2]) + tf.random.uniform([2]))
-    branch += tf.cond(i > 2, lambda: tf.cond(i > 3, lambda: tf.random.normal([2]), lambda: tf.random.normal([2])), lambda: branch)
+    branch += tf.cond(
+        i > 2, lambda: tf.cond(i > 3, lambda: tf.random.normal([2]), lambda: tf.random.normal([2])), lambda: branch
+    )
     inner = tf.while_loop(lambda j, a: j < 2, lambda j, a: (j + 1, 2 * a + tf.random.normal([2])), [0, branch])[1]
     return i + 1, drawn.write(i, inner + tf.random.normal([2]))
 

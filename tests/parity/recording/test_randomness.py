@@ -56,7 +56,9 @@ def test_every_operation_that_tensorflow_seeds_is_known() -> None:
 
 def test_the_recorder_of_tensorflow_1_knows_the_same_operations() -> None:
     tree = ast.parse(RECORDER.read_text(encoding="utf-8"))
-    (table,) = (node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STATEFUL_RANDOM")
+    (table,) = (
+        node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STATEFUL_RANDOM"
+    )
 
     assert {node.value for node in ast.walk(table) if isinstance(node, ast.Constant)} == STATEFUL_RANDOM
 

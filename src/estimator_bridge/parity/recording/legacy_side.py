@@ -33,6 +33,7 @@ _RACE = (
 _batches: WeakKeyDictionary[Any, list[list[Any]]] = WeakKeyDictionary()  # graph -> tensors of each replica's batch
 _specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
 _configs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> RunConfig of its training
+_savers: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> hooks that save checkpoints
 
 
 class RecordingEngine(TracedEngine):
@@ -191,6 +192,15 @@ class TrainHook(BatchHook):
         if self._limit.take():
             run_context.request_stop()
 
+    def end(self, session: Any) -> None:
+        """Closes the file of batches, and saves what other hooks have chosen in a training whose input ended before its first step.
+
+        TensorFlow 1 counts a step that finds no batch, since nothing in the graph makes the counter wait, and then saves.
+        """
+        super().end(session)
+        for saver in _savers.get(session.graph, []) if self._steps == 0 else []:
+            saver._save(session, self._start)
+
     def _save(self, session: Any, moment: str) -> None:
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
 
@@ -242,9 +252,14 @@ def _remember_batches_and_specs() -> None:
         ]
         return batch
 
+    def begin(original: Any, saver: Any) -> None:
+        original(saver)
+        _savers.setdefault(v1.get_default_graph(), []).append(saver)
+
     def train(original: Any, estimator: Any, spec: Any, *args: Any) -> Any:
         _specs[v1.get_default_graph()], _configs[v1.get_default_graph()] = spec, estimator.config
         return original(estimator, spec, *args)
 
     wrap(util, parse_input_fn_result=parse, parse_iterator_result=parse_of_replicas)
+    wrap(v1.train.CheckpointSaverHook, begin=begin)
     wrap(Estimator, _train_with_estimator_spec=train)
