@@ -117,6 +117,21 @@ def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
     assert json.loads(printed)["command"] == [str(tmp_path / "train.py"), "--steps=3"]
 
 
+@pytest.mark.parametrize("options", [["--noise", "--worker", "1"], ["--map", "pairs.txt"], ["--requests", "none.json"]])
+def test_a_refusal_of_options_is_an_object_too_and_leaves_the_report(
+    options: list[str], old_report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    before = (old_report / "report.json").read_text()
+
+    assert main.main(["compare", "--format", "json", "--out", str(old_report), *options, "train.py"]) == 2
+
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["verdict"] == "not comparable"
+    assert (old_report / "report.json").read_text() == before
+
+
 def test_an_old_report_does_not_outlive_its_script(
     old_report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -158,7 +158,9 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_OPS}.while_v2": {"while_loop": "loops draw in the order of their iterations"},
     "tensorflow.python.lib.io._pywrap_file_io": {
         "BufferedInputStream FileExists GetChildren GetMatchingFiles IsDirectory ReadFileToString Stat": "tf.gfile finds a side's files",
-        "DeleteRecursively": "a script deletes the files of its side",
+        "CopyFile CreateDir DeleteFile DeleteRecursively RecursivelyCreateDir RenameFile WritableFile": (
+            "a script deletes, copies and overwrites the files of its side"
+        ),
     },
     f"{_TRAINING}.basic_session_run_hooks.CheckpointSaverHook": {
         "begin": "a recorded training without a step saves what other hooks have chosen"

@@ -9,6 +9,7 @@ import json
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -289,8 +290,36 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
-    if arguments.requests is not None:
-        return _execute_exports(arguments)
+    with _refusals_as_json(arguments):
+        if arguments.requests is not None:
+            return _execute_exports(arguments)
+        script, plan, cluster = _asked(arguments)
+    try:
+        result = _compare(script, plan, cluster, arguments)
+    except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
+        _report_failure(_without_result(script, arguments, _reason(error)), arguments)
+        raise
+    _print(result, arguments)
+    return result.exit_code
+
+
+@contextlib.contextmanager
+def _refusals_as_json(arguments: argparse.Namespace) -> Iterator[None]:
+    """While active, a refusal is printed as JSON, too, if that is asked for; no report changes, since nothing was compared."""
+    try:
+        yield
+    except BridgeError as error:
+        if arguments.format == "json":
+            _print(_without_result(script_of(arguments), arguments, str(error)), arguments)
+        raise
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None, ClusterPlan | None]:
+    """Returns the old script, the rewrite and the cluster.
+
+    Raises:
+        BridgeError: Options mean nothing together.
+    """
     script, plan = _plan(script_of(arguments), arguments)
     cluster = _cluster_plan(arguments)
     if plan and cluster and arguments.seeds is None:
@@ -304,13 +333,7 @@ def execute(arguments: argparse.Namespace) -> int:
             fix="Leave them out. docs/how-to/elastic.md says which training leaves the same checkpoints.",
         )
     _summaries(arguments)  # a mistake in them is no failed comparison
-    try:
-        result = _compare(script, plan, cluster, arguments)
-    except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
-        _report_failure(_without_result(script, arguments, _reason(error)), arguments)
-        raise
-    _print(result, arguments)
-    return result.exit_code
+    return script, plan, cluster
 
 
 def _check_together(script: Script, arguments: argparse.Namespace, cluster: ClusterPlan | None) -> None:

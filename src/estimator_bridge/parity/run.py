@@ -386,7 +386,7 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
         f"The {order.side} side could not run {script}: it ended with exit code {code}.",
         expected="a script that runs to its end",
         received="\n    ".join(["it ended with", *lines[-_LINES_SHOWN:]]) if lines else "no output",
-        fix=f"Correct the error that this command shows: {command}; or compare with --keep, and read {order.side}.log.",
+        fix=f"Correct the error that this command shows: {command}; or read {order.side}.log in the folder that --keep names.",
     )
 
 

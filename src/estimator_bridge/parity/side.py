@@ -10,6 +10,7 @@ import gc
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -36,6 +37,10 @@ from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_mod
 from estimator_bridge.script.tracebacks import run_as_python_does
 
 _MESSAGE_LINES = 4  # of an error; TensorFlow's go on with where each operation was made
+_WHERE_DEFINED = re.compile(
+    r"Graph execution error:\s*(?:^Detected at node.*?(?:^Node: .*?$|<stack traces unavailable>)\s*)+", re.MULTILINE | re.DOTALL
+)
+"""What TensorFlow puts before the message of an operation that fails in a graph."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +235,7 @@ def _record_error(
     frames: types.TracebackType | None,
 ) -> None:
     """Writes to the trace what ends the script, with the script's own lines that led there, and shows the error as usual."""
-    message = "".join(traceback.format_exception_only(kind, error)).strip().splitlines()[:_MESSAGE_LINES]
+    message = message_lines(error)
     own = [
         f"{frame.filename}:{frame.lineno} in {frame.name}: {frame.line}"
         for frame in traceback.extract_tb(frames)
@@ -238,6 +243,20 @@ def _record_error(
     ]
     trace.write("error", lines=[*own, *message])
     show(kind, error, frames)
+
+
+def message_lines(error: BaseException) -> list[str]:
+    """Returns the first lines of an error as Python shows it, without where TensorFlow's operations were defined.
+
+    Args:
+        error: Error.
+
+    Example:
+        >>> message_lines(ValueError("no rows"))
+        ['ValueError: no rows']
+    """
+    text = _WHERE_DEFINED.sub("", "".join(traceback.format_exception_only(error))).partition("Original stack trace for")[0]
+    return [line for line in text.splitlines() if line.strip()][:_MESSAGE_LINES]
 
 
 def _record_imports(trace: Trace) -> None:

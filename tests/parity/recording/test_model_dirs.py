@@ -18,7 +18,8 @@ legacy.install()
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
-from estimator_bridge.parity.recording.model_dirs import _READING, create_asked, export_dir, redirect  # noqa: E402
+from estimator_bridge.parity.recording.model_dirs import create_asked, export_dir, redirect  # noqa: E402
+from estimator_bridge.parity.recording.redirected_files import REPLACED  # noqa: E402
 
 v1 = tf.compat.v1
 
@@ -36,7 +37,7 @@ def redirected() -> Iterator[None]:
         (checkpoint_management, "get_checkpoint_state"),
         (tf.train, "get_checkpoint_state"),
         (v1.train, "get_checkpoint_state"),
-        *((file_io._pywrap_file_io, name) for name in (*_READING, "DeleteRecursively")),
+        *((file_io._pywrap_file_io, name) for name in REPLACED),
         (shutil, "rmtree"),
         *((cls, "__init__") for cls in (v1.train.CheckpointSaverHook, v1.train.SummarySaverHook, v1.train.StepCounterHook)),
     ]
@@ -143,6 +144,32 @@ def test_a_script_that_deletes_its_model_dir_deletes_the_sides_and_not_its_own(
 
     assert not own.exists()
     assert list(asked.glob("*.index"))
+
+
+@pytest.mark.usefixtures("redirected")
+def test_what_tf_gfile_changes_in_a_model_dir_leaves_the_users_files_as_they_are(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    save(asked, 3)
+    for name in ("best.txt", "log.txt", "old.txt"):
+        (asked / name).write_text("the user's")
+    before = {path.name: path.read_bytes() for path in asked.iterdir()}
+    redirect(tmp_path / "side", tmp_path / "start")
+    own = Path(make(asked).model_dir)
+
+    v1.gfile.Remove(str(asked / "best.txt"))
+    with v1.gfile.GFile(str(asked / "log.txt"), "a") as file:
+        file.write(" and the script's")
+    v1.gfile.Rename(str(asked / "old.txt"), str(asked / "new.txt"))
+    v1.gfile.MakeDirs(str(asked / "best"))
+    v1.gfile.Copy(str(asked / "model.ckpt-3.index"), str(asked / "best" / "model.index"))
+    tf.io.gfile.rename(str(asked / "model.ckpt-3.index"), str(asked / "moved.index"))
+
+    found = {name: v1.gfile.Exists(str(asked / name)) for name in ("best.txt", "old.txt", "new.txt", "model.ckpt-3.index")}
+    assert found == {"best.txt": False, "old.txt": False, "new.txt": True, "model.ckpt-3.index": False}
+    assert v1.gfile.GFile(str(asked / "log.txt")).read() == "the user's and the script's"
+    assert v1.gfile.GFile(str(asked / "new.txt")).read() == "the user's"
+    assert (own / "best" / "model.index").read_bytes() == (own / "moved.index").read_bytes() == before["model.ckpt-3.index"]
+    assert {path.name: path.read_bytes() for path in asked.iterdir() if path.is_file()} == before
 
 
 @pytest.mark.usefixtures("redirected")

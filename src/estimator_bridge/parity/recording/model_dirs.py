@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import functools
-import glob
 import hashlib
 import os
 import shutil
@@ -11,21 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from estimator_bridge.parity.recording.redirected_files import redirect_files
 from estimator_bridge.runtime.patching import wrap
 
 _CREATED = "created"  # file in a side's folder that names the folders which the side created outside of it
 _DIGITS = 12  # of a hash in a folder's name
 _HOOKS = ("CheckpointSaverHook", "StepCounterHook", "SummarySaverHook")
-_READING = (
-    "BufferedInputStream",
-    "FileExists",
-    "GetChildren",
-    "GetMatchingFiles",
-    "IsDirectory",
-    "ReadFileToString",
-    "Stat",
-)
-"""What tf.gfile calls to read; each takes a path first."""
 _HOOKS_PATHS = ("_checkpoint_dir", "_output_dir", "_save_path")
 
 
@@ -160,7 +150,6 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     """Redirects model_dirs that a script passes to TensorFlow's hooks or searches for checkpoints."""
     import tensorflow as tf
     from tensorflow.python.checkpoint import checkpoint_management
-    from tensorflow.python.lib.io import file_io
     from tensorflow.python.training import basic_session_run_hooks
 
     def init(original: Callable[..., None], hook: Any, *args: Any, **kwargs: Any) -> None:
@@ -172,16 +161,7 @@ def _redirect_names(moved: Callable[[str], str]) -> None:
     def state(original: Callable[..., Any], checkpoint_dir: str, latest_filename: str | None = None) -> Any:
         return original(moved(checkpoint_dir), latest_filename)
 
-    def read(original: Callable[..., Any], path: bytes, *args: Any) -> Any:
-        own = os.fsencode(moved(os.fsdecode(path)))
-        return original(own if glob.glob(own) else path, *args)  # noqa: PTH207 -- a pattern from the root; a script may also write to its own folder, and read that
-
-    def delete(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-        own = moved(os.fsdecode(path))
-        return original(os.fsencode(own) if isinstance(path, bytes) else own, *args, **kwargs)
-
-    wrap(file_io._pywrap_file_io, DeleteRecursively=delete, **dict.fromkeys(_READING, read))
-    wrap(shutil, rmtree=delete)
+    redirect_files(moved)
     for name in _HOOKS:
         wrap(getattr(basic_session_run_hooks, name), __init__=init)
     for module in (checkpoint_management, tf.train, tf.compat.v1.train):

@@ -1,0 +1,33 @@
+"""What a failed side says of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from estimator_bridge.parity.side import message_lines
+
+
+def in_a_session() -> Any:
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        table = tf.compat.v1.placeholder(tf.float32, [10, 2])
+        return session.run(tf.nn.embedding_lookup(table, [3, 10]), {table: [[0.0, 0.0]] * 10})
+
+
+@tf.function(jit_compile=False)
+def in_a_function(rows: Any) -> Any:
+    return tf.gather(tf.zeros([10, 2]), rows)
+
+
+@pytest.mark.parametrize("fail", [in_a_session, lambda: in_a_function(tf.constant([3, 10]))], ids=["session", "function"])
+def test_an_operation_that_fails_tells_its_reason_first(fail: Callable[[], Any]) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        fail()
+
+    first, *others = message_lines(caught.value)
+
+    assert first.endswith("InvalidArgumentError: indices[1] = 10 is not in [0, 10)")
+    assert not [line for line in others if "defined at" in line or "File " in line]
