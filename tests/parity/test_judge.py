@@ -12,7 +12,7 @@ import pytest
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.calls import write_predictions
-from estimator_bridge.parity.recording.model_dirs import export_dir
+from estimator_bridge.parity.recording.folders.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds, VariableDiff
 

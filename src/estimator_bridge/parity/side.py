@@ -38,7 +38,7 @@ from estimator_bridge.script.tracebacks import run_as_python_does
 
 _MESSAGE_LINES = 4  # of an error; TensorFlow's go on with where each operation was made
 _WHERE_DEFINED = re.compile(
-    r"Graph execution error:\s*(?:^Detected at node.*?(?:^Node: .*?$|<stack traces unavailable>)\s*)+", re.MULTILINE | re.DOTALL
+    r"Graph execution error:\s*(?:Detected at node .*\n(?:(?:.*\n)*?Node: .*\n|(?: *(?:File .*|<stack traces unavailable>)?\n)*))+"
 )
 """What TensorFlow puts before the message of an operation that fails in a graph."""
 
@@ -135,7 +135,7 @@ def _read_order(text: str) -> Order:
 def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
     """Runs a side as a cluster, each task of which is this module again."""
     from estimator_bridge.parity.clusters.launched import run_tasks
-    from estimator_bridge.parity.recording.model_dirs import remove_created
+    from estimator_bridge.parity.recording.folders.model_dirs import remove_created
 
     trace = order.trace(order.side)
     trace.make()

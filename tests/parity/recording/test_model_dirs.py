@@ -18,8 +18,8 @@ legacy.install()
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 from estimator_bridge.legacy.contrib.learn.run_config import RunConfig  # noqa: E402
-from estimator_bridge.parity.recording.model_dirs import create_asked, export_dir, redirect  # noqa: E402
-from estimator_bridge.parity.recording.redirected_files import REPLACED  # noqa: E402
+from estimator_bridge.parity.recording.folders.model_dirs import create_asked, export_dir, redirect  # noqa: E402
+from estimator_bridge.parity.recording.folders.redirected_files import REPLACED  # noqa: E402
 
 v1 = tf.compat.v1
 

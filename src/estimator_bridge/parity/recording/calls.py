@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.model_dirs import create_asked
+from estimator_bridge.parity.recording.folders.model_dirs import create_asked
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import Engine, EvaluateCall, ExportCall, PredictCall, TrainCall

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.distribution.input_sharding import with_context
 from estimator_bridge.parity.recording.batches import replay
-from estimator_bridge.parity.recording.model_dirs import install_checkpoint, one_task
+from estimator_bridge.parity.recording.folders.model_dirs import install_checkpoint, one_task
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, PredictCall, TrainCall
 

@@ -1,4 +1,4 @@
-"""What a script does by tf.gfile in its model_dir happens in the side's folder: no file of the user's is overwritten or deleted."""
+"""Redirects what a script does by tf.gfile in its model_dir: no file of the user's is overwritten or deleted."""
 
 import glob
 import inspect

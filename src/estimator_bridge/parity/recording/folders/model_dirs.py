@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from estimator_bridge.parity.recording.redirected_files import redirect_files
+from estimator_bridge.parity.recording.folders.redirected_files import redirect_files
 from estimator_bridge.runtime.patching import wrap
 
 _CREATED = "created"  # file in a side's folder that names the folders which the side created outside of it

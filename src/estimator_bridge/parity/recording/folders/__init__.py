@@ -1,0 +1,1 @@
+"""The folders of a side in place of those that its script names."""
