@@ -178,7 +178,8 @@ def _run_new(order: Order, trace: Trace) -> int:
 
 def _make_engine(order: Order, trace: Trace) -> Engine:
     """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
-    from estimator_bridge.parity.recording import model_dirs, randomness
+    from estimator_bridge.parity.recording import randomness
+    from estimator_bridge.parity.recording.folders import model_dirs
 
     seed = randomness.SEED if order.seed is None else order.seed
     randomness.equalise(order.cluster.seed_of(task_of_this_process(), seed) if order.cluster else seed)
