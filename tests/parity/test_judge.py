@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.calls import write_predictions
 from estimator_bridge.parity.recording.folders.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds, VariableDiff
 
 
@@ -66,6 +69,21 @@ def test_equal_traces_are_equal(pair: Pair) -> None:
         (2, 2.0, 2.0),
         (3, 1.0, 1.0),
     ]
+
+
+def test_a_verdict_and_its_report_take_less_than_a_kilobyte_a_step(pair: Pair) -> None:
+    steps = 10_000
+    pair.train([1.0 / step for step in range(1, steps + 1)], batches=[step * 2**40 for step in range(steps)])
+    tracemalloc.start()
+    try:
+        result = pair.judge()
+        report = render_json(result)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(json.loads(report)["losses"]) == len(result.losses) == steps
+    assert peak < 1000 * steps
 
 
 def test_the_first_loss_outside_is_named(pair: Pair) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.filesize import decimal
@@ -23,7 +23,14 @@ from estimator_bridge.parity.result import (
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 SIDES = ("legacy", "modern")
-_Events = Sequence[dict[str, Any]]
+
+
+class _Step(NamedTuple):
+    """What a training step leaves: its number, its loss, and the digest of its batch."""
+
+    step: int
+    loss: float
+    batch: int | None
 
 
 def judge(
@@ -63,9 +70,7 @@ def judge(
     trained = [event["call"] for event in legacy.events("trained")]
     steps = [(call, _steps(legacy, call), _steps(modern, call)) for call in trained]
     losses = tuple(
-        LossPoint(old["step"], old["loss"], new["loss"])
-        for _, olds, news in steps
-        for old, new in zip(olds, news, strict=False)
+        LossPoint(old.step, old.loss, new.loss) for _, olds, news in steps for old, new in zip(olds, news, strict=False)
     )
     metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
     predictions = tuple(_predictions(legacy, modern, thresholds))
@@ -95,14 +100,14 @@ def judge(
     )
 
 
-def _steps(trace: Trace, call: str) -> _Events:
-    return [event for event in trace.events("step") if event["call"] == call]
+def _steps(trace: Trace, call: str) -> list[_Step]:
+    return [_Step(one["step"], one["loss"], one["batch"]) for one in trace.events("step") if one["call"] == call]
 
 
 def _training(
-    legacy: Trace, modern: Trace, call: str, old: _Events, new: _Events, sides: tuple[str, str]
+    legacy: Trace, modern: Trace, call: str, old: Sequence[_Step], new: Sequence[_Step], sides: tuple[str, str]
 ) -> Iterator[ParityFinding]:
-    first = old[0]["step"] if old else 0
+    first = old[0].step if old else 0
     yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1)
     yield from _batches(old, new, sides)
     yield from first_updates(legacy, modern, call, first, sides)
@@ -111,11 +116,11 @@ def _training(
         yield ParityFinding("calls", f"{call}: {sides[0]} trained {len(old)} steps, {sides[1]} {len(new)}.", step)
 
 
-def _batches(legacy: _Events, modern: _Events, sides: tuple[str, str]) -> Iterator[ParityFinding]:
-    pairs = ((old["step"], old["batch"], new["batch"]) for old, new in zip(legacy, modern, strict=False))
+def _batches(legacy: Sequence[_Step], modern: Sequence[_Step], sides: tuple[str, str]) -> Iterator[ParityFinding]:
+    pairs = ((old.step, old.batch, new.batch) for old, new in zip(legacy, modern, strict=False))
     different = ((step, new) for step, old, new in pairs if new not in {old, None})  # None: nobody looked at the batch
     for step, batch in different:
-        other = next((old["step"] for old in legacy if old["batch"] == batch), None)
+        other = next((old.step for old in legacy if old.batch == batch), None)
         which = f"one that {sides[0]} never saw" if other is None else f"the one that {sides[0]} trained on at step {other}"
         yield ParityFinding("batch", f"The {sides[1]} side trained on another batch: {which}.", step)
         return

@@ -71,7 +71,7 @@ def rel_diff(legacy: float, modern: float) -> float:
     return abs_diff(legacy, modern) / largest if largest else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class LossPoint:
     """The training loss of one global step on both sides."""
 

@@ -5,7 +5,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
 from estimator_bridge.parity.result import (
@@ -355,9 +355,17 @@ def render_json(result: ParityResult) -> str:
         >>> json.loads(render_json(run))["losses"]
         [{'step': 1, 'legacy': 0.5, 'modern': '-Infinity'}]
     """
-    content = result.as_dict() | {"summary": dataclasses.asdict(summarize(result))}
-    loose = json.dumps(content, default=operator.methodcaller("item"))
-    return json.dumps(json.loads(loose, parse_constant=str), indent=1, allow_nan=False) + "\n"
+    content = dataclasses.replace(result, losses=()).as_dict() | {"summary": dataclasses.asdict(summarize(result))}
+    text = json.dumps(_finite(content), indent=1, allow_nan=False) + "\n"
+    before, empty, after = text.partition('\n "losses": []')
+    # A point at a time: a training of a million steps would take gigabytes as a whole.
+    losses = ",\n  ".join(json.dumps(_finite(dataclasses.asdict(point))) for point in result.losses)
+    return f'{before}\n "losses": [\n  {losses}\n ]{after}' if losses else f"{before}{empty}{after}"
+
+
+def _finite(content: Any) -> Any:
+    """Returns content with the numbers of Python, and with strings for those that are not finite."""
+    return json.loads(json.dumps(content, default=operator.methodcaller("item")), parse_constant=str)
 
 
 def representative_steps(result: ParityResult) -> list[tuple[LossPoint, str]]:
