@@ -26,7 +26,7 @@ SIDES = ("legacy", "modern")
 
 
 class _Step(NamedTuple):
-    """What a training step leaves: its number, its loss, and the digest of its batch."""
+    """Keeps the number of a training step, its loss, and the digest of its batch."""
 
     step: int
     loss: float
