@@ -117,7 +117,10 @@ def test_an_old_report_does_not_outlive_a_failure_of_the_modern_side(
     assert json.loads(printed)["command"] == [str(tmp_path / "train.py"), "--steps=3"]
 
 
-@pytest.mark.parametrize("options", [["--noise", "--worker", "1"], ["--map", "pairs.txt"], ["--requests", "none.json"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--noise", "--worker", "1"], ["--seeds", "3", "--ps", "1"], ["--map", "pairs.txt"], ["--requests", "none.json"]],
+)
 def test_a_refusal_of_options_is_an_object_too_and_leaves_the_report(
     options: list[str], old_report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +133,23 @@ def test_a_refusal_of_options_is_an_object_too_and_leaves_the_report(
     printed = json.loads(capsys.readouterr().out)
     assert printed["verdict"] == "not comparable"
     assert (old_report / "report.json").read_text() == before
+
+
+def test_a_rewrite_in_keras_3_is_refused_before_a_script_runs(
+    old_report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    for name, text in (("old.py", "open('ran', 'w')"), ("new.py", "import keras\nopen('ran', 'w')")):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    assert main.main(["compare", "--out", str(old_report), "old.py", "new.py"]) == 2
+
+    error = capsys.readouterr().err
+    assert "another Keras than tf_keras" in error
+    assert "keras in new.py" in error
+    assert "another Keras than tf_keras" in failed_report(old_report)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_old_report_does_not_outlive_its_script(

@@ -53,6 +53,7 @@ The script's model_dir is only read: both paths write to a temporary folder.
 """
 _TASKS = {"worker": 0, "ps": 0, "evaluator": 1}
 """Jobs beside the chief, and their number in a cluster unless it is given."""
+_FEWEST_ASYNCHRONOUS = 5  # seeds
 _MOST = {"worker": 1000, "ps": 1000, "evaluator": 1}
 
 
@@ -340,6 +341,13 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
     """Refuses options that mean nothing together."""
     if cluster and arguments.replicas != 1:
         raise BridgeError("--replicas is for one process, and --worker for several.", fix="Leave out --replicas.")
+    if cluster and cluster.counts.get("ps") and arguments.seeds is not None and arguments.seeds < _FEWEST_ASYNCHRONOUS:
+        raise BridgeError(
+            "Workers on parameter servers update in an order that differs from run to run, which few runs do not show.",
+            expected=f"--seeds {_FEWEST_ASYNCHRONOUS} or more",
+            received=f"--seeds {arguments.seeds}",
+            fix=f"Give --seeds {_FEWEST_ASYNCHRONOUS}.",
+        )
     of_one = [flag for flag in ("--noise", "--reference-python") if getattr(arguments, flag[2:].replace("-", "_"))]
     if cluster and of_one:
         raise BridgeError(f"{of_one[0]} is for scripts of one process.", fix=f"Leave out {of_one[0]}.")
