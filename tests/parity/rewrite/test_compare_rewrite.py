@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.cause import CauseName
-from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import ParityResult, rel_diff
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import compare_rewrite
 from estimator_bridge.script.run import Script
@@ -59,6 +61,35 @@ def test_a_canned_estimator_is_equal_and_the_verdict_names_what_was_not_compared
     assert (result.verdict, result.cause) == ("equal", None), result.findings
     assert {"auc", "precision"} <= set(result.not_compared)
     assert "accuracy" not in result.not_compared
+
+
+LAYERS = {"dense": "first", "dense_1": "second", "dense_2": "embeddings"}
+PAIRS = tuple((f"{old}/{kind}", f"{new}/{kind}") for old, new in LAYERS.items() for kind in ("kernel", "bias"))
+
+
+def triplets(**chosen: Any) -> ParityResult:
+    new = RewritePlan(Script(str(DATA / "triplet_new.py")), anchor=1, **chosen)
+    return compare_rewrite(Script(str(DATA / "triplet_old.py")), new)
+
+
+@pytest.mark.parametrize("chosen", [{"given": PAIRS}, {"accept_order": True}], ids=["map", "order"])
+def test_hardest_triplets_with_given_pairs_and_adapted_batches_are_equal_at_each_step(
+    chosen: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(DATA)
+    result = triplets(adapt="halves:halves", **chosen)
+
+    assert result.verdict == "equal", result.findings
+    assert len(result.losses) == 10
+    assert max(rel_diff(point.legacy, point.modern) for point in result.losses) <= 1e-6
+    assert [note for note in result.notes if "halves:halves" in note]
+
+
+def test_kernels_of_one_shape_are_not_paired_by_their_order() -> None:
+    with pytest.raises(BridgeError, match="Variables of equal shape cannot be paired by their names") as refused:
+        triplets(adapt="halves:halves")
+
+    assert "dense/kernel = first/kernel" in str(refused.value)
 
 
 SUM = ("from_logits=True)", "from_logits=True, reduction='sum')")
