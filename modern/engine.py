@@ -90,7 +90,7 @@ class ModernEngine(Engine):
                 expected="--mesh pipeline=N --micro K",
                 fix="Add these, or leave out --timeline.",
             )
-        self._timelines = [TimelineWriter(self.timeline, self.plan.placement.devices)] if self.timeline else []
+        self._timelines = [TimelineWriter(self.timeline, self.plan.placement.stages)] if self.timeline else []
         self._place = self._placer()
         strategies.prepare(self.replicas)
         self._estimator = EstimatorEngine()
@@ -224,7 +224,7 @@ class ModernEngine(Engine):
         if chosen.step_batches:
             own |= {"number": chosen.batches, "total": sum(chosen.step_batches), "statistics": plan.micro_statistics}
             return functools.partial(ShardedElastic if is_sharded else ElasticTransplant, **own)
-        stages = self._place.mesh.names if self._place and plan.placement.is_pipeline else ()
+        stages = self._place.mesh.stages(plan.placement.stages) if self._place and plan.placement.is_pipeline else ()
         kinds: dict[str, Callable[..., Transplant]] = {
             "--jit-compile": CompiledTransplant,
             "--mixed-precision": UnscaledTransplant,

@@ -18,7 +18,8 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
-from estimator_bridge.modern.parallel.assignment import Assignment, find_units
+from estimator_bridge.modern.parallel.assignment import Assignment, Unit, find_units
+from estimator_bridge.modern.parallel.balance import balanced
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of, trained
 
@@ -45,17 +46,21 @@ class Cut:
     shares: Sequence[float]
 
     def assign(self, mesh: Mesh, model: ModelGraph, step: Plan) -> Assignment:
-        """Returns the devices of the variables, one device for each stage."""
+        """Returns the devices of the variables; those of a stage are divided over its devices by their bytes."""
         reasons: dict[str, str] = {}
         devices: dict[str, str] = {}
-        units = []
+        of_stages: dict[int, list[Unit]] = {}
         for unit in find_units(model, step):
             found = [self.variables[one.op.name] for one in unit.members if one.op.name in self.variables]
             if found:
-                units.append(unit)
-                reasons[unit.first.op.name] = f"stage {min(found)}"
-                devices |= {one.op.name: mesh.names[min(found)] for one in unit.members}
-        return Assignment(units, devices, reasons)
+                of_stages.setdefault(min(found), []).append(unit)
+        groups = mesh.stages(len(self.begins))
+        for stage, units in of_stages.items():
+            numbers = balanced([unit.size for unit in units], [0] * len(groups[stage]))
+            for unit, number in zip(units, numbers, strict=True):
+                reasons[unit.first.op.name] = f"stage {stage}"
+                devices |= {one.op.name: groups[stage][number] for one in unit.members}
+        return Assignment(list(itertools.chain.from_iterable(of_stages.values())), devices, reasons)
 
 
 def cut(model: ModelGraph, step: Plan, number: int, at: Sequence[str] = ()) -> Cut:

@@ -69,13 +69,13 @@ class StageEstimate:
     """A stage of a pipeline.
 
     Attributes:
-        device: Device.
+        devices: Devices.
         begins: Name of its first operation.
         share: Share in the computation of the forward operations, from 0 to 1.
         micro_batches: Number of micro-batches whose activations it holds at most.
     """
 
-    device: str
+    devices: Sequence[str]
     begins: str
     share: float
     micro_batches: int
@@ -171,8 +171,9 @@ def estimate(
 
 
 def _stages(cut: Cut | None, mesh: Mesh, micro: int) -> list[StageEstimate]:
-    rows = zip(mesh.names, cut.begins, cut.shares, strict=True) if cut else ()
-    return [StageEstimate(*row, min(micro, len(mesh.names) - stage)) for stage, row in enumerate(rows)]
+    groups = mesh.stages(len(cut.begins)) if cut else []
+    rows = zip(groups, cut.begins, cut.shares, strict=True) if cut else ()
+    return [StageEstimate(*row, min(micro, len(groups) - stage)) for stage, row in enumerate(rows)]
 
 
 def _placed(first: Any, members: Iterable[Any], assignment: Assignment) -> PlacedVariable:

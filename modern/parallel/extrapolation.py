@@ -84,7 +84,7 @@ def _with_workers(found: PlanEstimate, measured: Measured, workers: int, sharded
     gradients = _bytes(found.gradients, measured.rows)
     between_workers = 2 * (workers - 1) / workers * gradients / measured.bandwidth
     seconds = compute + between_devices + between_workers
-    held_micro = {stage.device: stage.micro_batches for stage in found.stages}
+    held_micro = {device: stage.micro_batches for stage in found.stages for device in stage.devices}
     kept = {one.source: _bytes(one, measured.rows / micro) * held_micro.get(one.source, 1) for one in found.activations}
     parts = found.held()
     most = max(

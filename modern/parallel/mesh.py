@@ -38,6 +38,16 @@ class Mesh:
         """Returns the name of a device, given its number or ``HOST``."""
         return self.host if device == HOST else self.names[int(device)]
 
+    def stages(self, number: int) -> Sequence[Sequence[str]]:
+        """Returns the devices of each stage of a pipeline: equally many neighbours.
+
+        Example:
+            >>> Mesh(("a", "b", "c", "d")).stages(2)
+            [('a', 'b'), ('c', 'd')]
+        """
+        size = len(self.names) // number
+        return [tuple(self.names[stage * size : (stage + 1) * size]) for stage in range(number)]
+
     def latest(self, names: Sequence[str]) -> str:
         """Returns the device with the highest number; the host counts as lowest."""
         return max(names, key=lambda name: self.names.index(name) if name in self.names else -1)

@@ -1,6 +1,6 @@
 """Placement: devices of the variables and operations of a training step, for a model that one device does not hold.
 
-In a pipeline the stages decide. Else an operation runs where the variable lives that it reads, and one that uses a weight follows the
+In a pipeline the stages decide; within the devices of a stage, or without a pipeline, an operation runs where the variable lives that it reads, and one that uses a weight follows the
 weight. All others run on the latest device of their inputs. The operations of a gradient follow the forward operation whose gradient they
 compute, which TensorFlow notes.
 """
@@ -8,7 +8,7 @@ compute, which TensorFlow notes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -56,14 +56,19 @@ class Placer:
         if not self.plan.is_pipeline:
             assignment = assign(self.plan, self.mesh, model, step)
             return assignment, placed_operations(self.plan, self.mesh, assignment, step), None
-        stages = cut(model, step, self.plan.devices, self.plan.at)
+        stages = cut(model, step, self.plan.stages, self.plan.at)
         assignment = stages.assign(self.mesh, model, step)
-        pinned = {name: self.mesh.names[stage] for name, stage in stages.stages.items()}
+        groups = self.mesh.stages(self.plan.stages)
+        pinned = {name: groups[stage] for name, stage in stages.stages.items()}
         return assignment, placed_operations(self.plan, self.mesh, assignment, step, pinned), stages
 
 
 def placed_operations(
-    plan: PlacementPlan, mesh: Mesh, assignment: Assignment, step: Plan, pinned: Mapping[str, str] = MappingProxyType({})
+    plan: PlacementPlan,
+    mesh: Mesh,
+    assignment: Assignment,
+    step: Plan,
+    pinned: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Chooses devices for the operations of a training step.
 
@@ -72,7 +77,7 @@ def placed_operations(
         mesh: Devices.
         assignment: Devices of the variables.
         step: Training step.
-        pinned: Name of an operation -> device, which decides unless the operation reads a variable.
+        pinned: Name of an operation -> devices of its stage. Unless the operation reads a variable, it runs on one of them.
 
     Returns:
         Name of an operation -> device, variables included. TensorFlow chooses for the operations that are not there.
@@ -89,7 +94,7 @@ def placed_operations(
 class _Operations:
     """Devices so far, when operations are placed in the order of their creation."""
 
-    def __init__(self, plan: PlacementPlan, mesh: Mesh, assignment: Assignment, pinned: Mapping[str, str]) -> None:
+    def __init__(self, plan: PlacementPlan, mesh: Mesh, assignment: Assignment, pinned: Mapping[str, Sequence[str]]) -> None:
         self._plan = plan
         self._pinned = pinned
         self._mesh = mesh
@@ -125,7 +130,9 @@ class _Operations:
             return handles.pop() if len(handles) == 1 else None
         if self._plan.script_devices and (device := script_device(op, self._mesh)):
             return device
-        return self._pinned.get(op.name) or self._of_original(op) or self._of_colocated(op) or self._of_inputs(op)
+        chosen = self._of_original(op) or self._of_colocated(op) or self._of_inputs(op)
+        own = self._pinned.get(op.name)
+        return chosen if own is None or chosen in own else own[0]
 
     def _of_original(self, op: Operation) -> str | None:
         """Returns the device of the forward operation whose gradient an operation belongs to."""

@@ -44,10 +44,6 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
         (["run", "--plan", "plan.toml", "train.py"], "--plan works only on the modern path."),
         (["run", "--path", "modern", "--mesh", "elastic=2", "train.py"], "a plan has no key 'elastic' here."),
-        (
-            ["plan", "--mesh", "pipeline=2,model=2", "train.py"],
-            "a pipeline whose stages are divided over devices does not work yet.",
-        ),
         (["launch", "--worker", "1", "--mesh", "model=2", "train.py"], "--mesh works only on the modern path."),
         (["plan", "--plan", "nowhere.toml", "train.py"], "The plan cannot be read."),
         (["plan", "--plan", "plan.toml", "--micro", "2", "train.py"], "--micro and --plan say the same twice."),

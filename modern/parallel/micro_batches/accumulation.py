@@ -58,7 +58,7 @@ class AccumulatingTransplant(Transplant):
         number: int,
         statistics: bool = False,
         place: Callable[[ModelGraph, Plan], Mapping[str, str]] | None = None,
-        stages: Sequence[str] = (),
+        stages: Sequence[Sequence[str]] = (),
         timed: bool = False,
     ) -> None:
         self._timed = timed

@@ -1,4 +1,4 @@
-"""Pipelines: the stages of different micro-batches computed at the same time, each stage on its own device.
+"""Pipelines: the stages of different micro-batches computed at the same time, each stage on devices of its own.
 
 All calls of a step are parts of one function, in which TensorFlow runs each as soon as it has its inputs. A stage begins with another
 micro-batch only when it holds the activations of fewer than as many as there are stages from it to the last (one forward, one backward).
@@ -31,7 +31,7 @@ class Piece:
     Attributes:
         fragment: Operations.
         call: Function of the fragment.
-        device: Device of the stage; None for what follows losses and gradients, e.g., metrics.
+        device: First device of the stage; None for what follows losses and gradients, e.g., metrics.
         waits_for: Number of the piece that ends the use of the activations that this one makes, and of micro-batches of which they are
             held; None if they are not limited.
     """
@@ -47,7 +47,7 @@ def pieces(
     core: Collection[Operation],
     forward: Collection[Operation],
     devices: Mapping[str, str],
-    stages: Sequence[str],
+    stages: Sequence[Sequence[str]],
     references: Collection[str],
     function: Callable[[Fragment], Any],
 ) -> list[Piece]:
@@ -58,7 +58,7 @@ def pieces(
         core: Operations that losses and gradients are computed by.
         forward: Operations that losses are computed by.
         devices: Name of an operation -> device.
-        stages: Devices of the stages.
+        stages: Devices of each stage.
         references: Operation names of the variables that TensorFlow 1 made reference variables.
         function: Function that imports a fragment.
 
@@ -74,10 +74,11 @@ def pieces(
             fix="Train without pipeline; model=N places a model on N devices.",
         )
     last = len(stages) - 1
+    places = {name: stage for stage, names in enumerate(stages) for name in names}
     order: dict[Operation, int] = {}
     reads = {op: [tensor.op for tensor in op.inputs if tensor.op in inside] for op in inside}
     for op in graphlib.TopologicalSorter(reads).static_order():
-        place = stages.index(devices[op.name]) if devices.get(op.name) in stages else 0
+        place = places.get(devices.get(op.name, ""), 0)
         own = place if op in forward else 2 * last - place
         order[op] = max([own, *(order[one] for one in reads[op])])
     groups = [{op for op in inside if order[op] == number} for number in range(2 * last + 1)]
@@ -87,7 +88,7 @@ def pieces(
         outputs = {tensor.name: tensor for tensor in wanted if tensor.op in ops}
         fragment = Stage.cut(ops, list(outputs.values()), frozenset(references)).fragment
         wanted += [tensor for op in ops for tensor in op.inputs if not is_copied(tensor.op)]
-        device = stages[min(number, 2 * last - number)] if number <= 2 * last else None
+        device = stages[min(number, 2 * last - number)][0] if number <= 2 * last else None
         waits_for = (2 * last - number, len(stages) - number) if number <= last else None
         made.insert(0, Piece(fragment, function(fragment), device, waits_for))
     return made

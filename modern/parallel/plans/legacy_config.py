@@ -90,10 +90,10 @@ def legacy_of(plan: ParallelPlan) -> tuple[LegacyConfig, Report]:
     if plan.data:
         note = "the addresses are invented; replace them by those of your machines"
         rows.append(Row("mesh.data", plan.data, Fidelity.EXACT, "a chief and workers in TF_CONFIG", note))
-    if placement.devices > 1 and not placement.is_pipeline:
-        sizes["ps"] = placement.devices
+    if placement.model > 1:
+        sizes["ps"] = placement.model
         rows.append(
-            Row("mesh.model", placement.devices, Fidelity.APPROXIMATE, "ps in TF_CONFIG", "workers do not wait for each other")
+            Row("mesh.model", placement.model, Fidelity.APPROXIMATE, "ps in TF_CONFIG", "workers do not wait for each other")
         )
     cut: ConfigPart | None = None
     for number, rule in enumerate(placement.rules):
@@ -118,7 +118,7 @@ def _partitioner_of(rule: PlaceRule) -> ConfigPart:
 
 def _without_counterpart(plan: ParallelPlan) -> Iterator[Row]:
     given: Mapping[str, tuple[bool, Any]] = {
-        "mesh.pipeline": (plan.placement.is_pipeline, plan.placement.devices),
+        "mesh.pipeline": (plan.placement.is_pipeline, plan.placement.stages),
         "script.devices": (plan.placement.script_devices, True),
         "batch.micro": (plan.micro > 1, plan.micro),
         "batch.statistics": (plan.micro_statistics, "micro"),

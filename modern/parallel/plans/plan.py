@@ -37,27 +37,33 @@ class PlacementPlan:
     """Devices inside one process, and what lives on them.
 
     Attributes:
-        devices: Number of devices that hold the model.
+        model: Number of devices over which the variables are divided: those of the model, or of each stage of a pipeline.
         rules: Rules in the order of the plan; the first that matches a variable decides.
         script_devices: True to keep operations on the devices that the script names by ``tf.device``.
-        axis: "model" to divide the variables over the devices, "pipeline" to cut the model into a stage for each device.
+        stages: Number of stages into which the model is cut; one for no pipeline.
         at: Operation or scope at which each stage of a pipeline but the first begins; empty to balance the computation.
     """
 
-    devices: int = 1
+    model: int = 1
     rules: tuple[PlaceRule, ...] = ()
     script_devices: bool = False
-    axis: str = "model"
+    stages: int = 1
     at: tuple[str, ...] = ()
 
     @property
     def is_pipeline(self) -> bool:
-        """True if each device holds a stage of a pipeline."""
-        return self.devices > 1 and self.axis == "pipeline"
+        """True if the model is cut into stages."""
+        return self.stages > 1
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that hold the model."""
+        return self.model * self.stages
 
     def __str__(self) -> str:
         """Returns the mesh as the command line takes it."""
-        return f"{self.axis}={self.devices}"
+        axes = {"model": self.model, "pipeline": self.stages}
+        return ",".join(f"{axis}={number}" for axis, number in axes.items() if number > 1) or "model=1"
 
 
 ONE_DEVICE = PlacementPlan()
@@ -133,11 +139,11 @@ class ParallelPlan:
         Args:
             who: Subject of the sentences.
         """
-        number = self.placement.devices
-        way = (
-            f"trains in a pipeline of {number} stages" if self.placement.is_pipeline else f"holds the model on {number} devices"
+        own = self.placement
+        holds = [f"{who} trains in a pipeline of {own.stages} stages."] if own.is_pipeline else []
+        holds += (
+            [f"{who} holds {'each stage' if own.is_pipeline else 'the model'} on {own.model} devices."] if own.model > 1 else []
         )
-        holds = [f"{who} {way}."] if number > 1 else []
         is_whole = self.elastic or self.shares
         computes = [f"{who} computes each batch in {self.micro} micro-batches."] if self.micro > 1 and not is_whole else []
         computes += [f"{who} takes {sum(self.shares) or self.micro} batches for a step."] if is_whole else []

@@ -171,15 +171,7 @@ def _of_tables(tables: Mapping[str, Any], source: str) -> ParallelPlan:
     mesh, batch = tables.get("mesh", {}), tables.get("batch", {})
     rules = tuple(_rule(table, source) for table in tables.get("place", []))
     at = tuple(tables.get("pipeline", {}).get("at", ()))
-    axis = "pipeline" if mesh.get("pipeline", 1) > 1 else "model"
-    placement = PlacementPlan(mesh.get(axis, 1), rules, _script_devices(tables), axis, at)
-    if placement.is_pipeline and mesh.get("model", 1) > 1:
-        raise NotSupportedError(
-            f"{source}: a pipeline whose stages are divided over devices does not work yet.",
-            expected="model = 1 or pipeline = 1",
-            received=f"model = {mesh['model']}, pipeline = {placement.devices}",
-            fix="Leave out one of them.",
-        )
+    placement = PlacementPlan(mesh.get("model", 1), rules, _script_devices(tables), mesh.get("pipeline", 1), at)
     (_check_pipeline if placement.is_pipeline or at else _check_devices)(placement, source)
     optimizer = tables.get("optimizer", {})
     is_sharded, gradients = optimizer.get("state") == "sharded", optimizer.get("gradients", "float32")
@@ -319,10 +311,10 @@ def _check_pipeline(placement: PlacementPlan, source: str) -> None:
             expected="[pipeline] with at, or nothing",
             fix="Leave out [[place]] and [script]; at = [...] in [pipeline] says where stages begin.",
         )
-    if placement.at and len(placement.at) != placement.devices - 1:
+    if placement.at and len(placement.at) != placement.stages - 1:
         raise BridgeError(
             f"{source}: [pipeline] does not say where each stage but the first begins.",
-            expected=f"{placement.devices - 1} names, for [mesh] has pipeline = {placement.devices}",
+            expected=f"{placement.stages - 1} names, for [mesh] has pipeline = {placement.stages}",
             received=f"at = {list(placement.at)}",
             fix=f"Set pipeline = {len(placement.at) + 1}, or correct at.",
         )

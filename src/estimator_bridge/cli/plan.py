@@ -311,7 +311,9 @@ def _print_stages(console: Console, found: PlanEstimate) -> None:
     for heading in ("stage", "device", "begins at", "computation", "micro-batches held"):
         stages.add_column(heading, overflow="fold")
     for position, one in enumerate(found.stages):
-        stages.add_row(str(position), _short(one.device), one.begins, f"{one.share:.0%}", str(one.micro_batches))
+        stages.add_row(
+            str(position), ", ".join(map(_short, one.devices)), one.begins, f"{one.share:.0%}", str(one.micro_batches)
+        )
     console.print(stages)
     fastest = len(found.stages) * (1 - found.bubble)
     console.print(

@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
     Attributes:
         make: Function of a folder that returns an Estimator.
-        plan: Placement on two devices.
+        plan: Placement on two devices, or on two for each of two stages.
         options: Options of the engine, with and without the plan.
         input_fn: Input of the training.
         resumed: True to train on from the checkpoints as well.
@@ -156,7 +156,8 @@ def few_last() -> Any:
 
 _BY_TABLE = PlacementPlan(2, (PlaceRule("table_1/.*", 1), PlaceRule("table_0/part_[13]", "host")))
 _SHARDS = PlacementPlan(2, (PlaceRule("layer_[1-7]/kernel", 1, shards=2, axis=1), PlaceRule("layer_0/kernel", shards=2)))
-_STAGES = PlacementPlan(2, axis="pipeline")
+_STAGES = PlacementPlan(stages=2)
+_DIVIDED = PlacementPlan(2, stages=2)
 CASES = {
     "mlp": Case(_made(mlp), resumed=True),
     "recommender": Case(_made(recommender)),
@@ -176,5 +177,7 @@ CASES = {
     "pipeline, few rows at last": Case(_made(recommender), _STAGES, {"micro": 4}, few_last),
     "pipeline, recurrent": Case(_made(looped), _STAGES, {"micro": 2}),
     "pipeline, canned": Case(wide_and_deep, _STAGES, {"micro": 2}, named_input),
+    "divided stages": Case(_made(mlp), _DIVIDED, {"micro": 4}, resumed=True),
+    "divided stages, tables": Case(_made(recommender), _DIVIDED, {"micro": 2}),
     "pipeline, hook": Case(_made(mlp), _STAGES, hooked=True),
 }

@@ -120,8 +120,9 @@ def surface_models() -> dict[str, ModelFn]:
 
 def main() -> None:
     """Prints the results of the named cases as JSON."""
+    devices = max((CASES[name].plan.devices for name in sys.argv[1:] if name in CASES), default=2)
     tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * devices
     )
     if sys.argv[1:] == ["strategy"]:
         sys.stdout.write(json.dumps(of_a_strategy()))

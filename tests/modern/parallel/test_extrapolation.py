@@ -33,7 +33,7 @@ def test_workers_add_up_gradients_in_a_ring() -> None:
 
 def test_stages_of_a_pipeline_overlap() -> None:
     """Two stages of 60 % and 40 % and four micro-batches: 5/4 of 60 % of a step, and one micro-batch's transfers."""
-    stages = [StageEstimate("a", "x", 0.6, 2), StageEstimate("b", "y", 0.4, 1)]
+    stages = [StageEstimate(["a"], "x", 0.6, 2), StageEstimate(["b"], "y", 0.4, 1)]
     sent = [Crossing("a", "b", 1, 100, 10, 0), Crossing("b", "a", 1, 0, 20, 0)]
     held = [Crossing("a", "a", 1, 0, 50, 0), Crossing("b", "b", 1, 0, 30, 0)]
     variables = [variable("a", 100, 0), variable("b", 100, 0)]

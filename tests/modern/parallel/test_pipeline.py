@@ -116,11 +116,11 @@ def test_an_estimate_tells_the_bubble_and_what_each_stage_holds(tmp_path: Path) 
     """Each of 3 stages waits for 2 of 8 + 2 turns."""
     mesh = Mesh(tuple(f"/device:CPU:{number}" for number in range(3)))
     model, step = step_of(layers(8, 8, 8, 8, 8), tmp_path)
-    placer = Placer(PlacementPlan(3, axis="pipeline"), mesh)
+    placer = Placer(PlacementPlan(stages=3), mesh)
     found = estimate(model, step, mesh, placer.placed(model, step), 8)
     assert found.bubble == pytest.approx(0.2)
     assert [stage.micro_batches for stage in found.stages] == [3, 2, 1]
-    assert [stage.device for stage in found.stages] == list(mesh.names)
+    assert [stage.devices for stage in found.stages] == [(name,) for name in mesh.names]
     assert {(row.source, row.target) for row in found.crossings} == {  # the labels go to the last stage
         (mesh.names[a], mesh.names[b]) for a, b in ((0, 1), (1, 0), (1, 2), (2, 1), (0, 2))
     }
@@ -132,12 +132,12 @@ def test_seeded_random_numbers_in_a_branch_are_refused() -> None:
         drawn = tf.cond(v1.placeholder(tf.bool, []), lambda: tf.random.normal([2], seed=3), lambda: tf.zeros([2]))
     each = Stage.cut(set(graph.get_operations()), [drawn], frozenset())
     with pytest.raises(NotSupportedError, match="the same random numbers for each micro-batch"):
-        pieces(each, each.operations, each.operations, {}, CPUS.names, (), lambda fragment: None)
+        pieces(each, each.operations, each.operations, {}, CPUS.stages(2), (), lambda fragment: None)
 
 
 def test_slots_follow_their_variables(tmp_path: Path) -> None:
     """As without a pipeline."""
-    assignment, *_ = Placer(PlacementPlan(2, axis="pipeline"), CPUS).placed(*step_of(summed, tmp_path))
+    assignment, *_ = Placer(PlacementPlan(stages=2), CPUS).placed(*step_of(summed, tmp_path))
     assert assignment.devices["embedding/Adam"] == assignment.devices["embedding"] == CPUS.names[1]
     assert assignment.devices["dense/kernel/Adam_1"] == assignment.devices["dense/kernel"] == CPUS.names[0]
 

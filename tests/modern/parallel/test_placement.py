@@ -31,6 +31,7 @@ from tests.running import python_output
 CPUS = Mesh(("/device:CPU:0", "/device:CPU:1"))
 GPUS = Mesh(("/device:GPU:0", "/device:GPU:1"))
 QUICK = ("mlp", "recommender", "pipeline")
+DIVIDED = tuple(name for name, case in CASES.items() if case.plan.devices == 4)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,18 @@ def test_no_device_has_more_than_60_percent_of_the_bytes(trained: dict[str, Any]
     assert max(held.values()) <= 0.6 * held.total()
 
 
+@pytest.mark.slow
+def test_the_stages_of_a_pipeline_are_divided_over_devices_of_their_own() -> None:
+    """Two of four devices each: layers of the first stage lie on the first two."""
+    results = trained_by(*DIVIDED)
+    for result in results.values():
+        check_equal(result)
+    where = {name: device for name, (device, _) in results["divided stages"]["where"].items() if name.endswith("/kernel")}
+    layers = {device: [name[:7] for name in where if where[name] == device] for device in sorted(where.values())}
+    assert list(layers) == ["CPU:0", "CPU:1", "CPU:2", "CPU:3"]
+    assert max(layers["CPU:0"] + layers["CPU:1"]) < min(layers["CPU:2"] + layers["CPU:3"])
+
+
 def test_slots_live_beside_their_variables(trained: dict[str, Any]) -> None:
     """In the training, not only in the plan."""
     where = trained["mlp"]["where"]
@@ -95,7 +108,7 @@ def test_variables_of_a_worker_live_where_the_plan_says() -> None:
 @pytest.mark.slow
 def test_other_models_are_bit_identical() -> None:
     """Rules, other optimizers, the script's devices, tables of a canned Estimator, and micro-batches."""
-    results = trained_by(*(name for name in CASES if name not in QUICK))
+    results = trained_by(*(name for name in CASES if name not in (*QUICK, *DIVIDED)))
     for result in results.values():
         check_equal(result)
     assert {device for device, _ in results["script"]["where"].values()} == {"CPU:0", "CPU:1"}

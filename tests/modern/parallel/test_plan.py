@@ -59,10 +59,10 @@ def test_shards_are_read(tmp_path: Path) -> None:
 
 def test_a_pipeline_is_read(tmp_path: Path) -> None:
     """With the names at which its stages begin, or by the command line without them."""
-    plan = PlacementPlan(3, axis="pipeline", at=("layer_2", "layer_5"))
+    plan = PlacementPlan(stages=3, at=("layer_2", "layer_5"))
     text = "[mesh]\npipeline = 3\n[pipeline]\nat = ['layer_2', 'layer_5']\n[batch]\nmicro = 8"
     assert read(tmp_path, text) == ParallelPlan(plan, 8)
-    assert of_mesh("pipeline=3").placement == PlacementPlan(3, axis="pipeline")
+    assert of_mesh("pipeline=3").placement == PlacementPlan(stages=3)
     assert of_dict(json.loads(json.dumps(dataclasses.asdict(ParallelPlan(plan, 8))))) == ParallelPlan(plan, 8)
 
 
@@ -96,10 +96,10 @@ def test_what_is_no_mesh_is_refused(text: str, message: str) -> None:
         of_mesh(text)
 
 
-def test_axes_that_do_not_work_together_yet_are_refused() -> None:
-    """They are part of the form, and a plan with them is never carried out in part."""
-    with pytest.raises(NotSupportedError, match="does not work yet"):
-        of_mesh("data=2,pipeline=2,model=2")
+def test_a_mesh_of_three_axes_is_read() -> None:
+    """Each worker has a pipeline, and each stage devices of its own."""
+    plan = of_mesh("data=2,pipeline=2,model=3")
+    assert (plan.data, plan.placement, plan.placement.devices) == (2, PlacementPlan(3, stages=2), 6)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_what_both_can_say_comes_back(data: int | None, devices: int, rules: lis
 @pytest.mark.parametrize(
     ("plan", "name"),
     [
-        (ParallelPlan(PlacementPlan(2, axis="pipeline"), 4), "mesh.pipeline"),
+        (ParallelPlan(PlacementPlan(stages=2), 4), "mesh.pipeline"),
         (ParallelPlan(micro=4), "batch.micro"),
         (ParallelPlan(micro=4, elastic=(1, 4)), "elastic.workers"),
         (ParallelPlan(micro=4, shares=(3, 1)), "batch.shares"),

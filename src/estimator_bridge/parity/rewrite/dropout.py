@@ -1,6 +1,7 @@
 """Makes dropout equal on both sides: a mask is a function of the step, the static shape, the rate and the occurrence.
 
-All dropout of TensorFlow 1 and of tf_keras goes through one function of TensorFlow.
+All dropout of TensorFlow 1 and of tf_keras goes through one function of TensorFlow. Its static shape in the new script may name sizes
+that it leaves open in the old one, as of sequences of any length, and the other way round.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -38,11 +39,21 @@ class Site:
         """The properties that sites with distinct occurrences share."""
         return self.shape, self.rate
 
+    def like(self, others: Sequence[Site]) -> Site:
+        """Returns the site with the shape of another side's site, if that has its rate and only leaves other sizes open.
+
+        Args:
+            others: Sites of the other side; of those that fit, the one that leaves fewest sizes open is taken.
+        """
+        fitting = [other for other in others if other.rate == self.rate and _fit(other.shape, self.shape)]
+        best = min(fitting, key=lambda other: (other.shape != self.shape, (other.shape or ()).count(None)), default=self)
+        return dataclasses.replace(self, shape=best.shape)
+
 
 sites: WeakKeyDictionary[Any, list[Site]] = WeakKeyDictionary()
 """Graph -> its dropout operations in the order in which they were made."""
-refused: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
-"""Graph -> names of dropout operations inside of loops, which keep their own random numbers."""
+refused: WeakKeyDictionary[Any, list[tuple[str, Any]]] = WeakKeyDictionary()
+"""Graph -> (name, operation) of each dropout inside of a loop, which keeps its own random numbers."""
 drawn: Counter[str] = Counter()
 """Number of ``masks`` that operations were made for, in any graph or eagerly."""
 _eager: Counter[tuple[Any, ...]] = Counter()
@@ -58,12 +69,19 @@ def eager_sites() -> list[tuple[Any, ...]]:
     return list(_eager.elements())
 
 
-def equalise(step: Callable[[], Any], feeds: bool) -> None:
+def _fit(one: tuple[int | None, ...] | None, other: tuple[int | None, ...] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+
+
+def equalise(step: Callable[[], Any], feeds: bool, others: Sequence[Site] = ()) -> None:
     """Replaces how dropout draws, for the life of the process.
 
     Args:
         step: Function that returns the global step before the training step, as an int64 tensor.
         feeds: True to make occurrences placeholders, which ``occurrences`` corrects once the graph is complete.
+        others: Sites of the other side, whose masks this side draws.
     """
     from tensorflow.python.ops import nn_ops
 
@@ -74,11 +92,13 @@ def equalise(step: Callable[[], Any], feeds: bool) -> None:
         if graph is not None and _is_structure(tf.compat.v1.get_default_graph()):
             return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
         if graph is not None and _in_loop():
-            refused.setdefault(graph, []).append(tf.compat.v1.get_default_graph().get_name_scope() or "dropout")
-            return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
+            dropped = original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
+            name = tf.compat.v1.get_default_graph().get_name_scope() or "dropout"
+            refused.setdefault(graph, []).append((name, dropped.op))
+            return dropped
         value = tf.get_static_value(rate) if tf.is_tensor(rate) else rate
         shape = None if x.shape.rank is None else tuple(x.shape.as_list()[1:])
-        site = Site(shape, None if value is None else round(float(value), 4))
+        site = Site(shape, None if value is None else round(float(value), 4)).like(others)
 
         def sample(shape: Any, dtype: Any) -> Any:
             return _draw(site, graph, step, feeds, shape, dtype)

@@ -7,7 +7,7 @@ import functools
 import json
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -180,33 +180,39 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
 
 def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvidence, ...]:
     rates = {event["index"]: event["optimizers"] for event in side.events("optimizers")}
+    named = names.of_variable if side is new else str  # the old side's names may be those of other variables of the new one
     found = []
     for index, event in enumerate(list(side.events("step"))[:FIRST_STEPS], 1):
         optimizers = tuple(
-            OptimizerEvidence(one["name"], one["family"], one["hyperparameters"], one.get("iterations"), _named(names, one))
+            OptimizerEvidence(
+                one["name"],
+                one["family"],
+                one["hyperparameters"],
+                one.get("iterations"),
+                tuple(map(named, one.get("variables", ()))),
+            )
             for one in rates.get(index, ())
         )
-        gradients, applied = (functools.partial(_gradients, side, names, what, index) for what in ("gradients", "applied"))
+        gradients, applied = (
+            functools.partial(_gradients, side, named, names.shapes, what, index) for what in ("gradients", "applied")
+        )
         before = functools.partial(values_at, new, names, "anchor", index - 1)
         after = functools.partial(values_at, new, names, kind, index)
         found.append(StepEvidence(index, event["loss"], gradients, before, after, optimizers, applied))
     return tuple(found)
 
 
-def _named(names: NewNames, optimizer: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(names.of_variable(name) for name in optimizer.get("variables", ()))
-
-
-def _gradients(side: Trace, names: NewNames, what: str, index: int) -> Mapping[str, Any]:
+def _gradients(
+    side: Trace, named: Callable[[str], str], shapes: Mapping[str, tuple[int, ...]], what: str, index: int
+) -> Mapping[str, Any]:
     path = side.folder / "values" / f"{what}-{index}.npz"
     if not path.exists():
         return {}
     with np.load(path) as saved:
-        found = {name.replace("|", "/"): saved[name] for name in saved.files}
-    found = {names.of_variable(name): value for name, value in found.items()}
-    shapes = {name: names.shapes.get(name, ()) for name in found}
+        found = {named(name.replace("|", "/")): saved[name] for name in saved.files}
+    wanted = {name: shapes.get(name, ()) for name in found}
     return {
-        name: value.reshape(shapes[name]) if value.size == math.prod(shapes[name]) else value for name, value in found.items()
+        name: value.reshape(wanted[name]) if value.size == math.prod(wanted[name]) else value for name, value in found.items()
     }
 
 

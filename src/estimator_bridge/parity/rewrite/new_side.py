@@ -36,7 +36,8 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     seed_globals()
     tf.random.set_seed(SEED)
     session = Session(trace, old, plan)
-    dropout.equalise(session.read_step, feeds=False)
+    found = [dropout.Site(shape and tuple(shape), rate) for event in old.events("dropout") for shape, rate in event["sites"]]
+    dropout.equalise(session.read_step, feeds=False, others=list(dict.fromkeys(found)))
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)

@@ -179,7 +179,8 @@ class _ReferenceHook(TrainHook):
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
         self._numbers = dropout.occurrences(sites)
-        self._trace.write("dropout", sites=[[site.shape, site.rate] for site in sites], loops=dropout.refused.get(graph, []))
+        loops = [name for name, op in dropout.refused.get(graph, []) if op.graph is not graph or op in in_step]
+        self._trace.write("dropout", sites=[[site.shape, site.rate] for site in sites], loops=loops)
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
 

@@ -495,7 +495,8 @@ class Session:
         self.trace.write("random", in_step=in_graph, functions=[])
         self.trace.write("graph", **graph_facts(op for op in outer.get_operations() if "gradient_tape" not in op.name))
         found = dropout.sites.get(outer, [])
-        self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=dropout.refused.get(outer, []))
+        loops = [name for name, _ in dropout.refused.get(outer, [])]
+        self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=loops)
 
 
 def _rows(arrays: Sequence[Any]) -> tuple[int, list[int]]:

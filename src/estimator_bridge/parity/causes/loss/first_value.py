@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import FORWARD, Parting, at
@@ -93,10 +93,11 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
     """Returns the places of the first values of both sides that differ, which are computed from the same ones; single numbers come last."""
     pairs = [(mine, its) for mine in _first(old, new) for its in _first(new, old)]
 
-    def rank(pair: tuple[int, int]) -> tuple[bool, bool, float, int, int, int]:
+    def rank(pair: tuple[int, int]) -> tuple[bool, bool, bool, float, int, int, int]:
         mine, its = pair
         shared, size = len(_shared(old, new, mine, its)), min(_size(old[mine]), _size(new[its]))
-        return size > 1, shared > 0, 0.0 if shared else size, -mine, shared, -its
+        is_mask = _is_mask(old[mine]) or _is_mask(new[its])  # which right rewrites compute otherwise, too
+        return size > 1, not is_mask, shared > 0, 0.0 if shared else size, -mine, shared, -its
 
     found = max(pairs, key=rank, default=None) or _hidden(old, new)
     if found and not (_shared(old, new, *found) or old[found[0]].is_batch or new[found[1]].is_batch):
@@ -106,9 +107,9 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 
 
 def _meeting(side: Side, other: Side) -> list[int]:
-    """Returns the places of the values that the other side does not compute, in which one that it computes meets one that it does not."""
+    """Returns the places of the values on the way to the loss in which one that the other side computes meets one that it does not."""
     equal = _counterparts(side, other, strict=False)
-    found = (place for place, value in enumerate(side) if place not in equal and _size(value) > 1)
+    found = (place for place in sorted(_different(side, equal)) if _size(side[place]) > 1)
     return [place for place in found if any(one in equal and _size(side[one]) > 1 for one in side[place].inputs)]
 
 
@@ -146,17 +147,27 @@ def _first(side: Side, other: Side, *, strict: bool = False) -> list[int]:
     is_loss_equal = len(side) - 1 in equal  # by chance, where gradients differ: then only values of several elements tell
     if is_loss_equal:
         equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
-    found, waiting, seen = [], [len(side) - 1], set()
+    different = _different(side, equal)
+    found = (place for place in sorted(different) if not different.intersection(side[place].inputs))
+    return [place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,)]
+
+
+def _different(side: Side, equal: Collection[int]) -> set[int]:
+    """Returns the places of the values without a counterpart that the loss is computed from, by way of none that has one."""
+    found: set[int] = set()
+    waiting = [len(side) - 1]
     while waiting:
         place = waiting.pop()
-        if place in seen or place in equal or not side[place].is_data or side[place].is_variable:
-            continue
-        seen.add(place)
-        unequal = [one for one in side[place].inputs if one not in equal and side[one].is_data and not side[one].is_variable]
-        waiting += unequal
-        if not unequal:
-            found.append(place)
-    return sorted(place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,))
+        if place not in found and place not in equal and side[place].is_data and not side[place].is_variable:
+            found.add(place)
+            waiting += [one for one in side[place].inputs if not (side[place].body and _is_mask(side[one]))]
+    return found
+
+
+def _is_mask(value: ForwardValue) -> bool:
+    """Returns True for a number, and for zeros and ones: a loop over sequences may be given their lengths in any form."""
+    _, total, sizes, squares, *_ = value.numbers or (0.0,) * 7
+    return _size(value) <= 1 or total == sizes == squares
 
 
 def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
@@ -200,11 +211,11 @@ def _explain(
     """Returns the name of the cause, what was seen, and what to change."""
     in_order = [pair for pair in shared if _same_order(*pair)]
     moved = [pair for pair in shared if not any(one is pair[0] or other is pair[1] for one, other in in_order)]
-    if moved and bool(mine.body) == bool(its.body):  # else one of them is a loop, which may have the axis of time first
+    if moved and not (mine.body or its.body):  # a loop may have the axis of time first
         return _order(old, new, (mine, its), moved[0])
     both = f"The first values that differ: old {_spell(mine, old)}; new {_spell(its, new)}."
     if mine.body or its.body:
-        return _loop(both, mine, its)
+        return _loop(both, mine, its, _not_given(old, new, mine, its))
     applied = [value.type if value.type in _ACTIVATIONS else "" for value in (mine, its)]
     counted = [collections.Counter(value.type for value in side) for side in (old, new)]
     # An activation that both sides have as often comes later on one of them, and is not missing.
@@ -281,7 +292,25 @@ def _way(side: Side, value: ForwardValue) -> str:
     return text
 
 
-def _loop(both: str, mine: ForwardValue, its: ForwardValue) -> tuple[CauseName, str, str]:
+def _not_given(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> list[str]:
+    """Returns the tensors of the batch that only the loop of the old script gets, such as the lengths of sequences."""
+    given, taken = ([side[place] for place in sorted(_behind(side, value))] for side, value in ((old, mine), (new, its)))
+    batch = [one for one in given if one.is_batch and one.numbers]
+    return [one.name for one in batch if not any(_same_elements(one, other) for other in taken)]
+
+
+def _behind(side: Side, value: ForwardValue) -> set[int]:
+    found: set[int] = set()
+    waiting = [*value.inputs]
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            waiting += side[place].inputs
+    return found
+
+
+def _loop(both: str, mine: ForwardValue, its: ForwardValue, missing: list[str]) -> tuple[CauseName, str, str]:
     kinds = sorted(
         kind
         for kind in {*mine.body, *its.body}
@@ -297,6 +326,9 @@ def _loop(both: str, mine: ForwardValue, its: ForwardValue) -> tuple[CauseName, 
         "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
         "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
     )
+    if missing:
+        seen += f" Only the old one is computed from {some(missing)} of the batch."
+        change = f"Give the new script's layer {some(missing)}, e.g., as the mask of a sequence's lengths. {change}"
     return CauseName.RECURRENT, seen, change
 
 

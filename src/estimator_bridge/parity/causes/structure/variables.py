@@ -101,6 +101,9 @@ def _stopped(evidence: Evidence) -> list[str]:
     if place.stage not in {Stage.GRADIENT, Stage.APPLIED, Stage.UPDATE}:
         return []
     old, new = place.steps
+    rates = [one.hyperparameters.get("learning_rate") for one in new.optimizers]
+    if place.stage is Stage.UPDATE and rates and not any(rates):  # a schedule that begins with 0
+        return []
     fits = update_fits(old, new) if place.stage is Stage.UPDATE else gradient_fits(old, new, place.stage is Stage.APPLIED)
     ignored = {*evidence.slots, *evidence.old.moving_averages}
     return [fit.name for fit in fits if fit.differs and not fit.new and fit.old and fit.name not in ignored]

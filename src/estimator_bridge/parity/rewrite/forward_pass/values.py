@@ -29,6 +29,7 @@ RESHAPES = frozenset({"Reshape", "ExpandDims", "Squeeze"})  # of a variable, the
 _BODIES = ("body", "cond", "f", "then_branch", "else_branch")  # attributes that name a function
 SETTINGS = ("padding", "strides", "dilations", "ksize", "data_format", "transpose_a", "transpose_b", "epsilon", "alpha")
 SHOWN = 16  # elements of a constant
+_PADDING = 1e6  # largest size of an element that no mask makes
 
 
 def values_of(array: Any) -> tuple[float, ...]:
@@ -45,6 +46,9 @@ def values_of(array: Any) -> tuple[float, ...]:
     if not flat.size:
         return (0.0,) * 7
     flat = np.where(np.isfinite(flat), flat, 0.0)  # as of a branch that tf.where leaves out
+    is_padding = np.abs(flat) > _PADDING
+    if not is_padding.all():  # else a mask of attention hides what the other elements are
+        flat = np.where(is_padding, 0.0, flat)
     weights = np.cos(np.arange(flat.size))
     sums = (flat.sum(), np.abs(flat).sum(), np.square(flat).sum(), flat.min(), flat.max(), float(flat @ weights))
     return (float(flat.size), *map(float, sums))
