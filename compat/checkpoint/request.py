@@ -35,6 +35,7 @@ class ConversionRequest:
             under the names of the variables, and variables under the names of the averages.
         given: Pairs that the user decided: name in TF1 -> key or name in Keras, in either direction of the conversion.
         accept_order: True to pair remaining variables of one shape in order.
+        created: Names in TF1 in order of creation, if that is known; else numbers in names tell the order.
         forget_bias: Regular expressions of LSTM cells' scopes and their forget_bias, if it differs from TF1's default.
         allow_unmatched: True to write even if some variables have no counterpart.
         learning_rate: Learning rate for Momentum, whose Keras slot contains it; default: that of the object graph's optimizer.
@@ -57,6 +58,7 @@ class ConversionRequest:
     swap_averages: bool = False
     given: Mapping[str, str] | None = None
     accept_order: bool = False
+    created: Sequence[str] = ()
     forget_bias: Sequence[tuple[str, float]] = ()
     allow_unmatched: bool = False
     learning_rate: float | None = None

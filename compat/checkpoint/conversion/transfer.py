@@ -99,7 +99,7 @@ class Transfer:
             Key of a Keras variable -> TF1's name.
         """
         variables, loose = names.variables(given)
-        found = match(variables, self.model.variables, given, self.request.accept_order)
+        found = match(variables, self.model.variables, given, self.request.accept_order, self.request.created)
         report, back = self.report, self.is_back
         report.ambiguous = found.ambiguous
         report.matches = tuple(Match(m.target, m.source, m.how) for m in found.matches) if back else found.matches

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -81,7 +82,11 @@ class Matching:
 
 
 def match(
-    sources: Sequence[Named], targets: Sequence[Named], given: Mapping[str, str] | None = None, accept_order: bool = False
+    sources: Sequence[Named],
+    targets: Sequence[Named],
+    given: Mapping[str, str] | None = None,
+    accept_order: bool = False,
+    created: Sequence[str] = (),
 ) -> Matching:
     """Pairs variables.
 
@@ -90,6 +95,7 @@ def match(
         targets: Variables of the model, in its order.
         given: Source key -> target key or name, decided by the user.
         accept_order: True to pair remaining variables of one shape in order of creation: ``dense``, ``dense_1``, ``dense_10``.
+        created: Keys of the old variables in order of creation, if that is known.
 
     Returns:
         The pairs, and the variables without a counterpart.
@@ -105,7 +111,7 @@ def match(
         >>> [(pair.source, pair.target, pair.how) for pair in match(old, new).matches]
         [('m/h/kernel', 'model/w', 'end of name'), ('m/h/bias', 'model/b', 'end of name')]
     """
-    matcher = _Matcher(sources, targets)
+    matcher = _Matcher(sources, targets, created)
     matcher.take_given(given or {})
     matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
@@ -147,7 +153,8 @@ def _any_name(name: str) -> str:
 class _Matcher:
     """The variables of both sides that are not paired yet, and the pairs."""
 
-    def __init__(self, sources: Iterable[Named], targets: Iterable[Named]) -> None:
+    def __init__(self, sources: Iterable[Named], targets: Iterable[Named], created: Iterable[str]) -> None:
+        self._created = {key: place for place, key in enumerate(created)}
         self._sources = {variable.key: variable for variable in sources}
         self._targets = {variable.key: variable for variable in targets}
         self._place = {key: place for place, key in enumerate(self._targets)}
@@ -206,9 +213,10 @@ class _Matcher:
         return False
 
     def take_in_order(self) -> None:
-        """Pairs variables in order if their names differ only in numbers, which then are in order of creation."""
+        """Pairs variables in order of creation, if that is known: else if their names differ only in numbers."""
         for sources, targets in [*self._groups()]:
-            if len(sources) == len(targets) and len({unnumbered(source.name) for source in sources}) == 1:
+            is_known = all(source.key in self._created for source in sources)
+            if len(sources) == len(targets) and (is_known or len({unnumbered(source.name) for source in sources}) == 1):
                 for source, target in zip(sources, targets, strict=True):
                     self._take(source, target, "order")
 
@@ -235,7 +243,10 @@ class _Matcher:
         sources, targets = (group(itertools.chain(*side.values()), _any_name) for side in (here, there))
         groups += [(sources[kind], targets[kind]) for kind in sources if kind in targets]
         for mine, its in groups:
-            yield sorted(mine, key=natural_order), sorted(its, key=lambda target: self._place[target.key])
+            yield sorted(mine, key=self._creation), sorted(its, key=lambda target: self._place[target.key])
+
+    def _creation(self, source: Named) -> tuple[float, list[object]]:
+        return self._created.get(source.key, math.inf), natural_order(source)
 
     def _take(self, source: Named, target: Named, how: How) -> None:
         self._taken.append((source, target, how))

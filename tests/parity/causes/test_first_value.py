@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.loss import first_value
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import ForwardValue
 from estimator_bridge.parity.rewrite.forward_pass.eager import EagerPass
@@ -155,6 +156,22 @@ def attention(scale: float) -> Model:
     return model
 
 
+def masked_attention(scale: float = 2.0, padding: float | None = -1e9, *, tiled: bool = True) -> Model:
+    """Returns a model with scores of which some are padding, None for none; the mask is computed in one of two ways."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        scores = hidden(x, kernel) / scale
+        is_left = tf.range(4)[None] < 2 + tf.cast(x[:, 0, :1] > 0.0, tf.int32)
+        if not tiled:
+            is_left = tf.logical_not(
+                tf.equal(tf.cast(tf.range(4.0)[None] > 1 + tf.cast(x[:, 0, :1] > 0.0, tf.float32), tf.float32), 1.0)
+            )
+        scores = scores if padding is None else tf.where(is_left, scores, padding * tf.ones_like(scores))
+        return loss_of(joined(tf.nn.softmax(scores), hidden(x, kernel), out), labels)
+
+    return model
+
+
 def with_penalty(shared: bool, activation: Callable[[Any], Any] = tf.nn.relu) -> Model:
     """Returns a model with an L2 loss, one factor for all of it or one for each part."""
 
@@ -289,6 +306,50 @@ def test_loops_of_both_kinds_of_graphs_are_compared_by_what_they_do(tmp_path: Pa
 
     assert found.name is CauseName.RECURRENT
     assert words in found.seen
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (masked_attention(1.0), "goes into SelectV2 (SelectV2) where the old script has RealDiv"),
+        (masked_attention(4.0, tiled=False), "constants: old 2.0, new 4.0"),
+        (masked_attention(padding=None), "goes into Softmax (Softmax) where the old script has Select"),
+    ],
+)
+def test_what_masks_of_attention_hide_is_found(tmp_path: Path, new: Model, words: str) -> None:
+    found = cause_of(masked_attention(), new, tmp_path)
+
+    assert words in found.seen + found.change
+
+
+def test_masks_may_be_computed_otherwise(tmp_path: Path) -> None:
+    here, there = (forward(masked_attention(tiled=tiled), tmp_path / str(tiled)) for tiled in (True, False))
+
+    assert first_value._first(here, there) == []
+
+
+def lengths(given: bool, activation: Callable[[Any], Any] = tf.tanh) -> Model:
+    """Returns a loop over sequences, of which the labels tell the lengths."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        is_left = tf.range(4)[None] < 2 + tf.cast(labels, tf.int32)[:, None]
+
+        def step(index: Any, state: Any) -> Any:
+            new = activation(tf.matmul(tf.concat([state, x[:, index]], 1), kernel[:7]))
+            return index + 1, tf.where(is_left[:, index, None], new, state) if given else new
+
+        _, state = tf.while_loop(lambda index, _: index < 4, step, [0, tf.zeros([ROWS, 4])])
+        return loss_of(joined(state, state, out), tf.ones(ROWS))
+
+    return model
+
+
+def test_lengths_that_a_loop_is_not_given_are_named(tmp_path: Path) -> None:
+    found = cause_of(lengths(True), lengths(False), tmp_path)
+
+    assert found.name is CauseName.RECURRENT
+    assert "Only the old one is computed from labels of the batch." in found.seen
+    assert found.change.startswith("Give the new script's layer labels, e.g., as the mask")
 
 
 def test_a_factor_that_another_one_makes_up_for_is_found_before_it(tmp_path: Path) -> None:

@@ -226,6 +226,14 @@ def test_slots_that_start_with_another_constant() -> None:
     assert (found.name, "old 0.1 at the start, new 0.2" in found.seen) == (CauseName.ACCUMULATORS, True)
 
 
+def test_a_schedule_that_begins_with_0_freezes_nothing() -> None:
+    rising = tuple(0.1 * step for step in range(STEPS + 1))
+    found = cause_of(changed(PLAIN, rates=rising[1:]), changed(PLAIN, rates=rising[:-1]))
+
+    assert found.name is CauseName.SCHEDULE
+    assert "a step late" in found.seen
+
+
 def test_a_normalization_layer_in_inference_mode_is_no_frozen_variable() -> None:
     """Keras' trainable=False freezes scale and offset, and keeps the moving averages: they are of one layer."""
     found = evidence(PLAIN, changed(PLAIN, average=0.0, frozen="bias", shift=0.1))
@@ -276,6 +284,23 @@ def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
     assert cause_of(PLAIN, PLAIN, batches=batches).name is name
     unknown = first_cause(evidence(PLAIN, PLAIN, {"shuffles": None}, batches=batches))
     assert (unknown is None) is (name is CauseName.BATCH_ORDER)
+
+
+@pytest.mark.parametrize(("ratio", "name"), [(0.25, CauseName.LOSS_SCALE), (0.3, CauseName.LATER)])
+def test_a_loss_that_is_divided_by_a_constant_shows_at_a_smaller_batch(ratio: float, name: CauseName) -> None:
+    batches = tuple(BatchEvidence((rows, rows), (1, 1)) for rows in (16, 16, 16, 4))
+    found = cause_of(PLAIN, PLAIN, {"losses": (4.0, 3.0, 2.0, 1.0)}, {"losses": (4.0, 3.0, 2.0, ratio)}, batches=batches)
+
+    assert (found.name, found.step) == (name, 4)
+    assert ("has 4 rows, those before 16" in found.seen) is (name is CauseName.LOSS_SCALE)
+
+
+def test_an_evaluation_loss_that_is_divided_by_a_constant_is_named() -> None:
+    old = {"evaluation_losses": ((1.0, 3.0),), "evaluation_rows": ((8, 2),)}
+    metrics = (MetricEvidence("", "loss", STEPS, 2.0, 0.875),)
+
+    assert "a constant batch size" in cause_of(PLAIN, PLAIN, old, metrics=metrics).change
+    assert "test_step" in cause_of(PLAIN, PLAIN, old, metrics=(dataclasses.replace(metrics[0], new=0.9),)).change
 
 
 @pytest.mark.parametrize(("others", "is_cause"), [((8, 8, 5), True), ((6, 4, 8), False)])

@@ -42,6 +42,7 @@ RULES: tuple[Rule, ...] = (
         hyperparameters.initial_accumulators,
         initial_values.initial_values,
         iterations.number_of_steps,
+        iterations.smaller_batch,
         iterations.later_steps,
     ),
     *(

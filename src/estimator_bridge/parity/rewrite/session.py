@@ -276,7 +276,9 @@ class Session:
         trained = [variable for model in models for variable in model.trainable_variables]
         if len(optimizers) == 1 and not waiting:
             build_optimizer(optimizers[0], trained)
-        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note)
+        described: dict[str, Any] = next(self.old.events("variables"), {"variables": []})
+        created = [name for name, *_ in described["variables"]]
+        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note, created)
         calls = [event["call"] for event in self.old.events("step")]
         if not calls:
             calls = [event["call"] for event in self.old.events("train")]

@@ -33,9 +33,19 @@ class Weights:
         models: Outermost models.
         optimizers: Optimizers that are no attribute of a model.
         say: Function that takes notes.
+        created: Names of the old script's variables in order of creation.
     """
 
-    def __init__(self, folder: Path, plan: RewritePlan, models: Sequence[Any], optimizers: Sequence[Any], say: Say) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        plan: RewritePlan,
+        models: Sequence[Any],
+        optimizers: Sequence[Any],
+        say: Say,
+        created: Sequence[str] = (),
+    ) -> None:
+        self._created = created
         self._folder, self._plan, self._say = folder, plan, say
         self._regrouped: dict[str, tuple[str, tuple[int, ...]]] = {}  # old variable -> key and shape of the new one
         self.models = models
@@ -107,6 +117,7 @@ class Weights:
             like=like,
             given=given,
             accept_order=self._plan.accept_order,
+            created=self._created,
             forget_bias=self._plan.forget_bias,
             allow_unmatched=True,
             overwrite=True,

@@ -154,6 +154,15 @@ def test_order_is_never_accepted_of_names_that_do_not_count() -> None:
     assert set(result.ambiguous) == {"x", "y"}
 
 
+def test_a_known_order_of_creation_is_that_of_names_that_do_not_count() -> None:
+    old, new = named(encoder__w=(4, 4), decoder__w=(4, 4), block__w=(4, 4)), named(x=(4, 4), y=(4, 4), z=(4, 4))
+    created = ["encoder/w", "decoder/w", "block/w"]
+    found = pairs(match(old[::-1], new, accept_order=True, created=created))
+    assert found == {"encoder/w": ("x", "order"), "decoder/w": ("y", "order"), "block/w": ("z", "order")}
+    assert match(old, new, created=created).ambiguous["x"] == tuple(created), "the order in which pairs are offered"
+    assert match(old, new, accept_order=True, created=created[1:]).ambiguous.keys() == {"x", "y", "z"}
+
+
 def test_a_variable_that_fits_two_is_refused_on_either_side() -> None:
     assert match(named(a=(4, 4)), named(x=(4, 4), y=(4, 4))).ambiguous == {"x": ("a",), "y": ("a",)}
     assert match(named(a=(4, 4), b=(4, 4)), named(x=(4, 4))).ambiguous == {"x": ("a", "b")}

@@ -102,7 +102,9 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
     found = max(pairs, key=rank, default=None) or _hidden(old, new)
     if found and not (_shared(old, new, *found) or old[found[0]].is_batch or new[found[1]].is_batch):
         pairs_in_order = itertools.product(_meeting(old, new), _meeting(new, old))
-        return next((pair for pair in pairs_in_order if _shared(old, new, *pair)), found)
+        shared_by = {pair: shared for pair in pairs_in_order if (shared := _shared(old, new, *pair))}
+        telling = (pair for pair, shared in shared_by.items() if not all(_is_mask(one) for one, _ in shared))
+        return next(telling, next(iter(shared_by), found))
     return found
 
 

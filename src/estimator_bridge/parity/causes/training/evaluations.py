@@ -8,6 +8,7 @@ import numpy as np
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import Parting, Stage, at
+from estimator_bridge.parity.causes.training.iterations import BY_ROWS
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 
 
@@ -61,6 +62,8 @@ def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
     elif losses:
         kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
         change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
+        if _is_by_constant(evidence, losses[0]):
+            seen, change = f"{seen} It would be the old one if each batch had as many rows as the largest.", BY_ROWS
     else:
         kind, seen = CauseName.METRIC_DEFINITION, f"Training and loss of evaluations are equal, but not the metrics {names}."
         change = "Define the metric as the old script's eval_metric_ops: threshold, classes, weights, AUC's num_thresholds."
@@ -83,6 +86,14 @@ def _step(evidence: Evidence) -> int | None:
 def _first(evidence: Evidence) -> str:
     spelled = [f"{one.metric} at step {one.step}: old {one.old:.8g}, new {one.new:.8g}" for one in evidence.metrics[:1]]
     return f"{spelled[0]}." if spelled else ""
+
+
+def _is_by_constant(evidence: Evidence, found: MetricEvidence) -> bool:
+    """Returns True if a loss is that of an evaluation whose batches are each divided by the size of the largest."""
+    for losses, rows in zip(evidence.old.evaluation_losses, evidence.old.evaluation_rows, strict=False):
+        if losses and len(losses) == len(rows) and np.isclose(np.mean(losses), found.old, 1e-5, 0.0):
+            return bool(np.isclose(np.mean(np.multiply(losses, rows) / max(rows)), found.new, 1e-4, 0.0))
+    return False
 
 
 def _by_rows(evidence: Evidence, found: list[MetricEvidence]) -> str:

@@ -28,6 +28,9 @@ def iterations(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         yield Cause(CauseName.ITERATIONS, seen, change, wrong[0])
 
 
+BY_ROWS = "Divide the new script's loss by the number of rows of each batch, e.g., by tf.reduce_mean, and not by a constant batch size."
+
+
 def number_of_steps(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if the trainings have other lengths."""
     old, new = len(evidence.old.losses), len(evidence.new.losses)
@@ -36,6 +39,18 @@ def number_of_steps(evidence: Evidence) -> Iterator[Cause]:
         seen = f"The old script trains {old} steps, the new one {new}{f' (epochs of {epochs})' if epochs else ''}."
         change = "Compare steps, max_steps, epochs, repeat(), drop_remainder and steps_per_epoch."
         yield Cause(CauseName.STEPS, seen, change, evidence.start + min(old, new) + 1)
+
+
+@at(OPTIMIZER)
+def smaller_batch(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if losses differ first at a batch with fewer rows, by the ratio of the rows."""
+    if not len(evidence.old.steps) < place.index <= len(evidence.batches):
+        return
+    whole, rows = (evidence.batches[index].rows[1] for index in (0, place.index - 1))
+    old, new = evidence.old.losses[place.index - 1], evidence.new.losses[place.index - 1]
+    if rows != whole and old and np.isclose(new / old, rows / whole, 0.02):  # a penalty is not divided
+        seen = f"The batch of this step has {rows} rows, those before {whole}. Losses: old {old:.8g}, new {new:.8g}, which is x{rows}/{whole}."
+        yield place.cause(CauseName.LOSS_SCALE, seen, BY_ROWS)
 
 
 @at(OPTIMIZER)

@@ -18,7 +18,7 @@ from estimator_bridge.parity.recording.trace import FORWARD_FILE
 
 _MOST = 5000  # tensors of a forward pass
 LARGEST = 30_000_000  # elements of a tensor that is looked at
-OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike"})
 _IN_LOOPS = frozenset({"Enter", "RefEnter", "NextIteration", "LoopCond", "Switch", "RefSwitch"})
 _READS_ARRAYS = frozenset({"TensorArrayGatherV3", "TensorArrayReadV3", "TensorArrayConcatV3"})
 PASSED_ON = frozenset(
