@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,6 +240,28 @@ def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
     assert "The modern side holds the model on 2 devices." in result["notes"]
     (level,) = [note for note in result["notes"] if note.startswith("Level of the plan: ")]
     assert level.startswith(("Level of the plan: bit-identical", "Level of the plan: 1e-06 on the first 5 losses"))
+
+
+def launched(folder: Path, *options: str) -> dict[str, Any]:
+    """Trains a recommender in two processes; returns the values of its checkpoint."""
+    command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", "logs", *options, TOWERS]
+    folder.mkdir()
+    ended = estimator_bridge_command(*command, "--model_dir=model", "--train_steps=5", cwd=folder)
+    assert ended.code == 0, ended.err[-3000:]
+    reader = tf.train.load_checkpoint(str(folder / "model"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.slow
+def test_workers_whose_model_is_cut_into_stages_train_what_workers_without_a_mesh_train(tmp_path: Path) -> None:
+    """Two stages of one device or of two in each process."""
+    alone = launched(tmp_path / "alone")
+    for number, mesh in enumerate(("data=2,pipeline=2", "data=2,model=2,pipeline=2")):
+        found = launched(tmp_path / str(number), "--mesh", mesh, "--micro", "2")
+        assert found.keys() == alone.keys()
+        for name, values in alone.items():
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-6 * np.abs(values).max(), err_msg=name)
+            assert name == "global_step" or np.ptp(values), "it trains"
 
 
 HALVES = """
