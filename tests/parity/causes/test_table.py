@@ -234,6 +234,45 @@ def test_a_schedule_that_begins_with_0_freezes_nothing() -> None:
     assert "a step late" in found.seen
 
 
+def test_dropout_that_the_old_evaluation_has_is_asked_of_the_new_one() -> None:
+    metrics = (MetricEvidence("", "loss", STEPS, 2.0, 1.9),)
+    found = cause_of(PLAIN, PLAIN, {"evaluation_dropout": 1}, {"evaluation_dropout": 0}, metrics=metrics)
+
+    assert (found.name, "with training=True" in found.change) == (CauseName.EVALUATION_DROPOUT, True)
+
+
+def moved(side: SideEvidence, rest: float) -> SideEvidence:
+    """Returns a side whose first step looks up two rows of a table of four; the others move by ``rest``."""
+    gradient, table = np.array([[1.0, -2.0], [0.0, 0.0], [0.5, 1.0], [0.0, 0.0]]), np.arange(8.0).reshape(4, 2)
+    move = np.where(gradient.any(1, keepdims=True), -0.1 * gradient, rest)
+    first = side.steps[0]
+
+    def with_table(values: Any, value: Any) -> Any:
+        return lambda: {**values(), "table": value}
+
+    first = dataclasses.replace(
+        first,
+        gradients=with_table(first.gradients, gradient),
+        applied=with_table(first.applied, gradient),
+        before=with_table(first.before, table),
+        after=with_table(first.after, table + move),
+    )
+    return dataclasses.replace(side, steps=(first, *side.steps[1:]), trainable=("table", *side.trainable))
+
+
+@pytest.mark.parametrize(
+    ("rests", "words"), [((0.0, 0.3), "new script alone"), ((0.3, 0.0), "old script alone"), ((0.3, 0.1), "")]
+)
+def test_rows_that_no_batch_looks_up_move_on_one_side_alone(rests: tuple[float, float], words: str) -> None:
+    plain = evidence(MOMENTUM, MOMENTUM)
+    found = first_cause(dataclasses.replace(plain, old=moved(plain.old, rests[0]), new=moved(plain.new, rests[1])))
+
+    assert found is not None
+    assert found.variables == ("table",)
+    assert ("does not look up" in found.seen) is bool(words)
+    assert words in found.seen
+
+
 def test_a_normalization_layer_in_inference_mode_is_no_frozen_variable() -> None:
     """Keras' trainable=False freezes scale and offset, and keeps the moving averages: they are of one layer."""
     found = evidence(PLAIN, changed(PLAIN, average=0.0, frozen="bias", shift=0.1))

@@ -58,6 +58,12 @@ class Fit:
     scale: tuple[float, float]
 
     @property
+    def spelled(self) -> str:
+        """The name with the factor, which is not said where it is 1: then single elements differ."""
+        factor = f"{self.ratio[0] + 0.0:.4g}"
+        return f"{self.name} x{factor}" if factor != "1" else f"{self.name} (single elements)"
+
+    @property
     def penalty(self) -> str:
         """The penalty that explains the difference, "L2" or "L1"; "" for none."""
         if self.l2[1] < UNEXPLAINED and self.l2[1] <= self.l1[1]:
@@ -235,7 +241,7 @@ class Parting:
     @property
     def ratios(self) -> str:
         """New value / old value of the variables that differ, as text."""
-        return some([f"{fit.name} x{fit.ratio[0]:.4g}" for fit in self.fits])
+        return some([fit.spelled for fit in self.fits])
 
     def cause(self, name: CauseName, seen: str, change: str, variables: tuple[str, ...] = ()) -> Cause:
         """Returns a cause that shows here first."""

@@ -251,9 +251,7 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
         ignored |= noise(here.gradients(), there.gradients())
         fits = [fit for fit in update_fits(here, there) if fit.name not in evidence.slots]
-        outside = [
-            f"{fit.name} x{fit.ratio[0]:.4g}" if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs
-        ]
+        outside = [fit.spelled if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs]
         if outside:
             message = f"The update of {len(outside)} of {len(fits)} variables differs from the same values; new / old: "
             step = evidence.start + here.index

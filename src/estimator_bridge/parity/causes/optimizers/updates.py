@@ -107,6 +107,17 @@ def momentum_scaling(evidence: Evidence, place: Parting) -> Iterator[Cause]:
 @at({Stage.UPDATE})
 def other_update(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if updates from equal gradients differ."""
+    rows = _moved_rows(place)
+    if rows:
+        seen = f"Rows of {some(place.names)} that the batch does not look up move in the {rows} script alone; the others are equal."
+        change = (
+            "Update the rows of a batch alone, as TensorFlow 1 does: an optimizer of tf_keras.optimizers.legacy, and sparse gradients "
+            "(Embedding, tf.gather)."
+            if rows == "new"
+            else "Update all rows: give the optimizer dense gradients, by tf.convert_to_tensor."
+        )
+        yield place.cause(CauseName.UPDATE, seen, change, place.names)
+        return
     factor, is_later = _factor(place.fits), place.index > 1
     momentum = max((one.hyperparameters.get("momentum", 0.0) for one in place.steps[0].optimizers), default=0.0)
     if momentum and (is_later or _is_near(factor, 1 + momentum)):
@@ -141,6 +152,22 @@ def other_update(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         change = "Compare the optimizer's formula and what changes variables after it (constraints, averages, assignments)."
         seen = f"Gradients are equal, updates differ; new / old: {place.ratios}."
         yield place.cause(CauseName.UPDATE, seen, change, place.names)
+
+
+def _moved_rows(place: Parting) -> str:
+    """Returns the side that alone moves rows of variables whose gradient is 0, if no other rows differ: "old", "new", or ""."""
+    old, new = place.steps
+    gradients, before, sides = old.gradients(), old.before(), set[str]()
+    for name in place.names:
+        if name not in gradients or before[name].ndim != 2 or gradients[name].shape != before[name].shape:
+            return ""
+        still = ~gradients[name].any(axis=1)
+        moves = [side.after()[name] - side.before()[name] for side in (old, new)]
+        largest = max(np.max(np.abs(move)) for move in moves)
+        if not still.any() or np.max(np.abs(moves[0] - moves[1])[~still], initial=0.0) > 1e-3 * largest:
+            return ""
+        sides |= {side for side, move in zip(("old", "new"), moves, strict=True) if move[still].any()}
+    return sides.pop() if len(sides) == 1 else ""
 
 
 def _factor(fits: tuple[Fit, ...]) -> float:

@@ -133,7 +133,7 @@ def batch_norm_updates(evidence: Evidence, place: Parting) -> Iterator[Cause]:
         )
         yield place.cause(CauseName.BATCH_NORM_UPDATES, seen, change, still)
     elif moved:
-        seen = f"The new script's step changes {some(moved)}; the old one's does not: it does not run UPDATE_OPS."
+        seen = f"The new script's step changes {some(moved)}; the old one's does not: it does not run UPDATE_OPS, or not of this layer."
         change = "To train as the old script did, keep these averages: call the layer with training=False, or use momentum=1."
         yield place.cause(CauseName.BATCH_NORM_UPDATES, seen, change, moved)
 

@@ -20,6 +20,8 @@ def evaluation_dropout(evidence: Evidence, _: Parting) -> Iterator[Cause]:
         words = ["has dropout" if side else "has none" for side in (old, new)]
         seen = f"The old script's evaluation {words[0]}, the new one's {words[1]}. {_first(evidence)}"
         change = "Call layers with the training argument that call() gets, never with a constant."
+        if old:
+            change = "To evaluate as the old script does, call these layers with training=True; or mend the old script first."
         yield Cause(CauseName.EVALUATION_DROPOUT, seen, change, _step(evidence))
 
 
