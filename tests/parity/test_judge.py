@@ -17,7 +17,7 @@ from estimator_bridge.parity.recording.calls import write_predictions
 from estimator_bridge.parity.recording.folders.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.summary import render_json
-from estimator_bridge.parity.result import LossPoint, ParityResult, Thresholds, VariableDiff
+from estimator_bridge.parity.result import LossPoint, ParityResult, PredictionGroup, Thresholds, VariableDiff
 
 
 class Pair:
@@ -288,3 +288,12 @@ def test_the_level_of_a_plan_is_the_highest_that_holds(losses: list[tuple[float,
     points = tuple(LossPoint(step, *pair) for step, pair in enumerate(losses, 1))
     variables = (VariableDiff("w", (2,), weight),)
     assert ParityResult((), "replay", "equal", Thresholds(), points, variables=variables).level == level
+
+
+@pytest.mark.parametrize(
+    ("is_equal", "largest", "is_bitwise"), [(True, 0.0, True), (True, 1e-9, False), (True, None, True), (False, None, False)]
+)
+def test_predictions_belong_to_the_level_too(is_equal: bool, largest: float | None, is_bitwise: bool) -> None:
+    answers = (PredictionGroup("predict-0", "logits", is_equal, largest),)
+    result = ParityResult((), "replay", "equal", Thresholds(), (LossPoint(1, 2.0, 2.0),), predictions=answers)
+    assert (result.level == "bit-identical") is is_bitwise

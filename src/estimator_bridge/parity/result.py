@@ -246,6 +246,7 @@ class ParityResult:
             *(abs_diff(point.legacy, point.modern) for point in self.losses),
             *(abs_diff(pair.legacy, pair.modern) for pair in self.metrics),
             *(one.max_abs_diff is None or one.max_abs_diff for one in self.variables),
+            *(one.max_abs_diff if one.max_abs_diff is not None else not one.is_equal for one in self.predictions),
         ]
         if differences and not any(differences):
             return "bit-identical"
