@@ -30,8 +30,16 @@ HERE = Path(__file__).parent
         ("--print-completion bash", 0),
         ("check clean.py", 0),
         ("check --format json broken.py", 2),
-        ("compare clean.py", 0),
-        ("compare --format json clean.py", 0),
+        ("compare equal.py", 0),
+        ("compare different.py", 1),
+        ("compare --format json different.py", 1),
+        ("compare nowhere.py", 2),
+        ("compare --format json --map pairs.txt equal.py", 2),
+        ("plan nowhere.py", 2),
+        ("fleet init .", 2),
+        ("fleet check", 2),
+        ("contrib status", 0),
+        ("convert source --diff clean.py", 2),
         ("convert config session.json", 0),
         ("convert checkpoint --dry-run model.ckpt-7 new/model.ckpt-7", 0),
         ("inspect model.ckpt-7", 0),
@@ -43,13 +51,15 @@ HERE = Path(__file__).parent
     ],
 )
 def test_the_exit_code_stays_once_the_reader_is_gone(command: str, code: int, tmp_path: Path) -> None:
-    (tmp_path / "clean.py").touch()
+    for name in ("clean", "equal", "different"):
+        (tmp_path / f"{name}.py").touch()
     (tmp_path / "broken.py").write_text("def (:")
     (tmp_path / "session.json").write_text('{"session_config": {"allow_soft_placement": true}}')
     for step in (7, 8):
         write_tensors(tmp_path / f"model.ckpt-{step}", {"weights": [1.0 * step], "global_step": step})
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    program = [HERE / "equal_sides.py"] if command.startswith("compare") else ["-m", "estimator_bridge"]
+    program = [HERE / "given_verdict.py"] if command.startswith("compare") else ["-m", "estimator_bridge"]
+    environment["VERDICT"] = "different" if "different" in command else "equal"
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as left:

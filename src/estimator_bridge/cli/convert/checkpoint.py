@@ -115,7 +115,8 @@ def execute(arguments: argparse.Namespace) -> int:
         model = keras_model(like)
         if model and model.how == "function":
             _logger.warning("calling %s for the model: this runs your code", like)
-    options = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(ConversionRequest)}
+    asked = [field.name for field in dataclasses.fields(ConversionRequest) if field.name in arguments]
+    options = {name: getattr(arguments, name) for name in asked}
     options["rename"] = [_pair(text) for text in [*arguments.rename, *_lines(arguments.rename_file)]]
     options["partition"] = [_partition(text) for text in arguments.partition]
     options["given"] = dict(_pair(text) for text in arguments.given)
