@@ -100,6 +100,16 @@ def test_dropout_in_loops_and_branches_is_equal(loop: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm_python")
+def test_predictions_that_a_script_leaves_open_are_no_difference() -> None:
+    result = run.compare(Script(str(HERE.parent / "data" / "open_predictions.py")))
+
+    assert result.verdict == "equal", result.findings
+    assert sorted(group.call for group in result.predictions) == ["predict-0", "predict-1"]
+    assert len(result.losses) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
 def test_centers_that_are_chosen_in_a_training_without_a_step_are_kept() -> None:
     result = run.compare(Script(str(HERE.parent / "data" / "documented_clusters.py")))
 
@@ -262,6 +272,32 @@ def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) ->
     steps = [event["step"] for event in map(json.loads, recorded.read_text().splitlines()) if event["event"] == "step"]
     assert [point["step"] for point in report["losses"]] == steps
     assert (recorded.parents[1] / "modern.log").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_a_second_ctrl_c_ends_the_comparison(tmp_path: Path) -> None:
+    import psutil
+
+    records = tmp_path / "records"
+    records.mkdir()
+    command = [sys.executable, "-m", "estimator_bridge", "compare", "--keep", "--record-dir", str(records), JOB]
+    process = subprocess.Popen([*command, "--train_steps=1000000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        _until(lambda: any(b'"step": 3,' in path.read_bytes() for path in records.glob("*/legacy/events.jsonl")), seconds=90)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        _until(lambda: any(records.glob("*/modern.log")), seconds=60)
+        children += psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+
+    report = json.loads((tmp_path / "parity-report" / "report.json").read_text())
+    assert (process.returncode, report["verdict"]) == (130, "not comparable")
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.once

@@ -56,7 +56,7 @@ def test_a_difference_is_told_in_a_few_lines(pytester: pytest.Pytester, stand_in
     result = run(pytester, REWRITE)
 
     result.assert_outcomes(failed=1)
-    command = "--steps 200 --rel-diff 0.001 --new-args '--name '\"'\"'a b'\"'\"'' old.py new.py --lr 0.1"
+    command = "--steps 200 --rel-diff 0.001 '--new-args=--name '\"'\"'a b'\"'\"'' old.py new.py --lr 0.1"
     result.stdout.fnmatch_lines(
         [
             f"DIFFERENT: {command}",
@@ -171,3 +171,19 @@ def test_a_real_script_is_equal_and_one_that_calls_no_estimator_is_not_comparabl
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["NOT COMPARABLE: *plain.py", "  calls: *called no Estimator*"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "outcome"), [("", "passed"), ("--epsilon=1e-4", "failed")])
+def test_real_scripts_are_compared(pytester: pytest.Pytester, options: str, outcome: str) -> None:
+    rewrites = HERE.parent / "data" / "rewrites"
+    source = f"""
+        def test_rewrite(assert_parity):
+            report = assert_parity({str(rewrites / "mlp_old.py")!r}, {str(rewrites / "mlp_new.py")!r}, steps=6, new_args={options.split()!r})
+            assert len(report["losses"]) == 6
+    """
+    result = run(pytester, source)
+
+    result.assert_outcomes(**{outcome: 1})
+    if outcome == "failed":
+        result.stdout.fnmatch_lines(["DIFFERENT: *", "  cause: epsilon: epsilon of Adam: old 1e-08, new 0.0001.*"])

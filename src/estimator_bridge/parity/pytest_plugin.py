@@ -136,7 +136,7 @@ def _arguments(old: str | os.PathLike[str], new: str | os.PathLike[str] | None, 
         if chosen.get(name) is not None:
             flags += [f"--{name.replace('_', '-')}", str(chosen[name])]
     if chosen.get("new_args") is not None:
-        flags += ["--new-args", shlex.join(map(str, chosen["new_args"]))]
+        flags += [f"--new-args={shlex.join(map(str, chosen['new_args']))}"]  # which may begin with a hyphen
     scripts = [os.fspath(script) for script in (old, new) if script is not None]
     return [*flags, *map(str, chosen.get("options", ())), *scripts, *map(str, chosen.get("args", ()))]
 

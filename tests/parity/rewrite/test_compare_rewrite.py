@@ -68,7 +68,7 @@ PAIRS = tuple((f"{old}/{kind}", f"{new}/{kind}") for old, new in LAYERS.items() 
 
 
 def triplets(**chosen: Any) -> ParityResult:
-    new = RewritePlan(Script(str(DATA / "triplet_new.py")), anchor=1, **chosen)
+    new = RewritePlan(Script(str(DATA / "triplet_new.py")), **({"anchor": 1} | chosen))
     return compare_rewrite(Script(str(DATA / "triplet_old.py")), new)
 
 
@@ -83,6 +83,15 @@ def test_hardest_triplets_with_given_pairs_and_adapted_batches_are_equal_at_each
     assert len(result.losses) == 10
     assert max(rel_diff(point.legacy, point.modern) for point in result.losses) <= 1e-6
     assert [note for note in result.notes if "halves:halves" in note]
+
+
+def test_anchors_stay_within_their_limit() -> None:
+    """Values and slots take 2.6 kB a step, of which the first three always have an anchor."""
+    result = triplets(adapt="halves:halves", accept_order=True, anchor_limit=9_000.0)
+
+    assert result.verdict == "equal", result.findings
+    assert result.anchors == (1, 2, 3)
+    assert [note for note in result.notes if note.startswith("After step 3 there are no anchors: --anchor-limit is reached.")]
 
 
 def test_kernels_of_one_shape_are_not_paired_by_their_order() -> None:
