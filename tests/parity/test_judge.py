@@ -163,6 +163,7 @@ def test_evaluations_of_one_name_and_step_are_paired_by_their_order(
     result = pair.judge()
     assert [(metric.legacy, metric.modern) for metric in result.metrics] == list(zip((0.9, 0.5), modern, strict=True))
     assert found(result) == ([] if equal else [("metric", 7)])
+    assert [metric.evaluation for metric in result.metrics] == ["", "eval 2"]
 
 
 @pytest.mark.parametrize(

@@ -140,11 +140,10 @@ def pair_metrics(legacy: Trace, modern: Trace) -> Iterator[MetricPair]:
     """Yields the metrics that both sides have in the same evaluation."""
     new = evaluations_of(modern)
     for key, metrics in evaluations_of(legacy).items():
-        name, step, _ = key
         for metric, value in metrics.items():
             other = new.get(key, {}).get(metric)
             if other is not None:
-                yield MetricPair(name, step, metric, value, other)
+                yield MetricPair(evaluation_label(key), key[1], metric, value, other)
 
 
 def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
@@ -156,6 +155,20 @@ def _unpaired_metrics(legacy: Trace, modern: Trace) -> list[ParityFinding]:
         ParityFinding("metric", f"{metric} of evaluation {name or 'eval'!r} exists on one side only.", step)
         for name, step, _, metric in sorted(old ^ new)
     ]
+
+
+def evaluation_label(key: tuple[str, int, int]) -> str:
+    """Returns the name of an evaluation, with its number from the second of that name and step on.
+
+    Args:
+        key: Key of ``evaluations_of``.
+
+    Example:
+        >>> evaluation_label(("", 100, 0)), evaluation_label(("", 100, 1)), evaluation_label(("test", 100, 1))
+        ('', 'eval 2', 'test 2')
+    """
+    name, _, number = key
+    return f"{name or 'eval'} {number + 1}" if number else name
 
 
 def evaluations_of(trace: Trace) -> dict[tuple[str, int, int], dict[str, float]]:

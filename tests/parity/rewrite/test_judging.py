@@ -80,6 +80,22 @@ def test_other_predictions_are_different(tmp_path: Path) -> None:
     assert (result.verdict, [group.is_equal for group in result.predictions]) == ("different", [False])
 
 
+def test_the_loss_of_each_evaluation_of_a_step_is_weighed_by_its_own_rows(tmp_path: Path) -> None:
+    """By hand: batches of 8 and 2 rows with losses 1 and 3 have the mean 2, and 1.4 by rows; the others 5, and 4.4 by rows."""
+    before, after = traces = [Trace(tmp_path / side) for side in ("old", "new")]
+    for trace, values in zip(traces, ((2.0, 5.0), (1.4, 4.4)), strict=True):
+        trace.make()
+        for number, (value, losses) in enumerate(zip(values, ([1.0, 3.0], [4.0, 6.0]), strict=True)):
+            trace.write("evaluation", call=f"evaluate-{number}", losses=losses, rows=[8, 2], dropout=0)
+            trace.write("evaluated", call=f"evaluate-{number}", name="", metrics={"loss": value, "global_step": 3})
+    result = judge_rewrite(
+        before, after, after, plan=RewritePlan(Script("new.py")), command=("old.py", "new.py"), thresholds=Thresholds()
+    )
+
+    assert result.verdict == "equal", result.findings
+    assert [(pair.evaluation, pair.legacy) for pair in result.metrics] == [("", 1.4), ("eval 2", 4.4)]
+
+
 def traced(folder: Path, losses: list[float]) -> Trace:
     """Returns the trace of a training with some losses."""
     trace = Trace(folder)

@@ -19,7 +19,15 @@ from estimator_bridge.parity.causes.structure.batches import batch_order, batch_
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
-from estimator_bridge.parity.judge import equal_arrays, limits, loss_findings, metric_findings, pair_metrics
+from estimator_bridge.parity.judge import (
+    equal_arrays,
+    evaluation_label,
+    evaluations_of,
+    limits,
+    loss_findings,
+    metric_findings,
+    pair_metrics,
+)
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.parity.result import (
@@ -350,13 +358,12 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     notes: list[str] = []
     batches = {event["call"]: event for event in old.events("evaluation")}
     pairs = list(pair_metrics(old, new))
-    by_rows = {}
-    for event in old.events("evaluated"):
+    by_rows, labels = {}, {}
+    for event, key in zip(old.events("evaluated"), evaluations_of(old), strict=True):
         found = batches.get(event["call"], {"losses": []})
+        labels[event["call"]] = evaluation_label(key)
         if found["losses"]:
-            by_rows[event["name"], int(event["metrics"].get("global_step", 0))] = float(
-                np.average(found["losses"], weights=found["rows"])
-            )
+            by_rows[evaluation_label(key), key[1]] = float(np.average(found["losses"], weights=found["rows"]))
     compared = []
     for pair in pairs:
         weighted = by_rows.get((pair.evaluation, pair.step), pair.legacy)
@@ -368,7 +375,8 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
             )
         compared.append(dataclasses.replace(pair, legacy=weighted) if pair.metric == "loss" and is_by_rows else pair)
     known = {(pair.evaluation, pair.metric) for pair in pairs}
-    alone = [metric for event in old.events("evaluated") for metric in event["metrics"] if (event["name"], metric) not in known]
+    evaluated = ((labels[event["call"]], metric) for event in old.events("evaluated") for metric in event["metrics"])
+    alone = [metric for label, metric in evaluated if (label, metric) not in known]
     alone = [metric for metric in dict.fromkeys(alone) if metric != "global_step"]
     if alone:
         notes.append(f"Not compared, since the new script gives no metrics of these names: {', '.join(alone)}.")
