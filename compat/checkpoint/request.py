@@ -37,6 +37,7 @@ class ConversionRequest:
         accept_order: True to pair remaining variables of one shape in order.
         created: Names in TF1 in order of creation, if that is known; else numbers in names tell the order.
         forget_bias: Regular expressions of LSTM cells' scopes and their forget_bias, if it differs from TF1's default.
+        known_forget_bias: Scope of an LSTM cell -> its forget_bias, as the old script has made it; ``forget_bias`` decides first.
         allow_unmatched: True to write even if some variables have no counterpart.
         learning_rate: Learning rate for Momentum, whose Keras slot contains it; default: that of the object graph's optimizer.
         optimizer: TF1's name of the optimizer, if the slots of an object-based checkpoint do not identify it.
@@ -60,6 +61,7 @@ class ConversionRequest:
     accept_order: bool = False
     created: Sequence[str] = ()
     forget_bias: Sequence[tuple[str, float]] = ()
+    known_forget_bias: Mapping[str, float] | None = None
     allow_unmatched: bool = False
     learning_rate: float | None = None
     optimizer: str | None = None

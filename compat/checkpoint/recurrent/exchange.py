@@ -114,7 +114,7 @@ class _Exchange:
     ) -> None:
         report.warnings += paired.warnings
         self._draft, self._report, self._paired, self._to_cells = draft, report, paired, old is not None
-        self._forget_bias = ForgetBias(request.forget_bias, old)
+        self._forget_bias = ForgetBias(request.forget_bias, old, request.known_forget_bias or {})
         self._made: dict[str, Pair] = {}
 
     def add_variables(self, pair: Pair) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The forget_bias: TF1 adds it to the forget gate at each step and does not save it, Keras has it in the bias."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
@@ -21,12 +22,16 @@ class ForgetBias:
     Args:
         rules: Regular expressions of cells' scopes, and their forget_bias; the first one that matches counts.
         old: Checkpoint of the old graph on the way to it; None on the way to Keras.
+        known: Scope of a cell -> its forget_bias, where no rule matches.
 
     Raises:
         NamingError: A rule is no regular expression.
     """
 
-    def __init__(self, rules: Sequence[tuple[str, float]], old: Index | None = None) -> None:
+    def __init__(
+        self, rules: Sequence[tuple[str, float]], old: Index | None = None, known: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        self._known = known
         self._rules = [(compiled(pattern), value) for pattern, value in rules]
         self._old, self._unused = old, {pattern.pattern for pattern, _ in self._rules}
         self._assumed: dict[float, set[str]] = {}
@@ -81,6 +86,8 @@ class ForgetBias:
             if pattern.search(cell.scope):
                 self._unused.discard(pattern.pattern)
                 return value
+        if cell.scope in self._known:
+            return self._known[cell.scope]
         if default:
             self._assumed.setdefault(default, set()).add(cell.scope)
         return default

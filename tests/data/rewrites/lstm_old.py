@@ -1,5 +1,7 @@
 """An Estimator: a TensorFlow 1 LSTM cell in dynamic_rnn, and gradient clipping."""
 
+import sys
+
 import numpy as np
 import tensorflow as tf
 
@@ -11,7 +13,7 @@ def batches():
 
 
 def model_fn(features, labels, mode):
-    cell = tf.nn.rnn_cell.LSTMCell(7, name="lstm_cell")
+    cell = tf.nn.rnn_cell.LSTMCell(7, forget_bias=float(sys.argv[1]) if sys.argv[1:] else 1.0, name="lstm_cell")
     _, state = tf.nn.dynamic_rnn(cell, features["words"], dtype=tf.float32)
     prediction = tf.layers.dense(state.h, 1, name="out")
     loss = tf.losses.mean_squared_error(labels, prediction)

@@ -55,6 +55,18 @@ def test_a_wrong_rewrite_is_different_from_the_first_step_and_its_cause_is_named
     assert (result.cause.name, result.cause.step) == (cause, 1)
 
 
+def test_the_forget_bias_of_the_old_scripts_cells_is_known() -> None:
+    """Keras' own bias starts with 1, which only shows if the old one is not taken to do so, too."""
+    old, new = Script(str(DATA / "lstm_old.py"), ("0.25",)), RewritePlan(Script(str(DATA / "lstm_new.py")))
+    result = compare_rewrite(old, new)
+
+    assert result.cause
+    assert result.cause.name is CauseName.INITIAL_VALUES
+    assert "starts with 0 and 0.25 in the old script, and with 0 and 1 in the new one" in result.findings[0].message
+    assert len(result.findings) == 1, "all else is equal"
+    assert not [note for note in result.notes if note.startswith("forget_bias")]
+
+
 def test_a_canned_estimator_is_equal_and_the_verdict_names_what_was_not_compared() -> None:
     result = compared("wide")
 

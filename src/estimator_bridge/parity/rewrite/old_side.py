@@ -31,6 +31,9 @@ v1 = tf.compat.v1
 _structures: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> leaves of its batch
 _losses: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> loss of its evaluation
 _asked: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (what a gradient is taken of, gradient)
+_forget_bias: WeakKeyDictionary[Any, dict[str, float]] = (
+    WeakKeyDictionary()
+)  # graph -> scope of an LSTM cell -> its forget_bias
 _updates: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (optimizer, gradients and variables)
 
 HYPERPARAMETERS = {
@@ -175,7 +178,15 @@ class _ReferenceHook(TrainHook):
             if draws_values()
             else sorted({_saved_name(v) for v in variables} - {_saved_name(v) for v in variables if _is_drawn(v)})
         )
-        self._trace.write("variables", call=self._call, variables=named, size=self._size, every=self._every, given=given)
+        self._trace.write(
+            "variables",
+            call=self._call,
+            variables=named,
+            size=self._size,
+            every=self._every,
+            given=given,
+            forget_bias=_forget_bias.get(graph, {}),
+        )
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
         self._numbers = dropout.occurrences(sites)
@@ -341,12 +352,23 @@ def _remember() -> None:
                 _asked.setdefault(v1.get_default_graph(), []).append((variables[id(x)], gradient))
         return found
 
+    def call(original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = original(cell, *args, **kwargs)
+        if isinstance(getattr(cell, "_forget_bias", None), (int, float)) and cell.variables:
+            _forget_bias.setdefault(v1.get_default_graph(), {})[_scope(cell.variables[0])] = float(cell._forget_bias)
+        return outputs
+
     from tensorflow.python.ops import gradients_util
 
+    wrap(v1.nn.rnn_cell.BasicLSTMCell.__base__, __call__=call)
     wrap(gradients_util, _GradientsHelper=gradients)
     wrap(util, parse_iterator_result=parse)
     wrap(Estimator, _call_model_fn=model_fn)
     wrap(v1.train.Optimizer, apply_gradients=apply)
+
+
+def _scope(variable: Any) -> str:
+    return _saved_name(variable).rpartition("/")[0]
 
 
 def _saved_name(variable: Any) -> str:

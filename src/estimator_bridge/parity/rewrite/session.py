@@ -277,8 +277,7 @@ class Session:
         if len(optimizers) == 1 and not waiting:
             build_optimizer(optimizers[0], trained)
         described: dict[str, Any] = next(self.old.events("variables"), {"variables": []})
-        created = [name for name, *_ in described["variables"]]
-        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note, created)
+        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note, described)
         calls = [event["call"] for event in self.old.events("step")]
         if not calls:
             calls = [event["call"] for event in self.old.events("train")]

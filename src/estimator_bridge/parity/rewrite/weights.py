@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class Weights:
         models: Outermost models.
         optimizers: Optimizers that are no attribute of a model.
         say: Function that takes notes.
-        created: Names of the old script's variables in order of creation.
+        described: What the old side says of its variables: their names in order of creation, the forget_bias of LSTM cells.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class Weights:
         models: Sequence[Any],
         optimizers: Sequence[Any],
         say: Say,
-        created: Sequence[str] = (),
+        described: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._created = created
+        self._created = [name for name, *_ in described.get("variables", ())]
+        self._forget_bias = described.get("forget_bias", {})
         self._folder, self._plan, self._say = folder, plan, say
         self._regrouped: dict[str, tuple[str, tuple[int, ...]]] = {}  # old variable -> key and shape of the new one
         self.models = models
@@ -118,6 +120,7 @@ class Weights:
             given=given,
             accept_order=self._plan.accept_order,
             created=self._created,
+            known_forget_bias=self._forget_bias,
             forget_bias=self._plan.forget_bias,
             allow_unmatched=True,
             overwrite=True,
