@@ -34,7 +34,7 @@ class Weights:
         models: Outermost models.
         optimizers: Optimizers that are no attribute of a model.
         say: Function that takes notes.
-        described: What the old side says of its variables: their names in order of creation, the forget_bias of LSTM cells.
+        described: Event of the old side with the names of its variables in order of creation, and the forget_bias of LSTM cells.
     """
 
     def __init__(
