@@ -1,8 +1,8 @@
 """Placement: devices of the variables and operations of a training step, for a model that one device does not hold.
 
-In a pipeline the stages decide; within the devices of a stage, or without a pipeline, an operation runs where the variable lives that it reads, and one that uses a weight follows the
-weight. All others run on the latest device of their inputs. The operations of a gradient follow the forward operation whose gradient they
-compute, which TensorFlow notes.
+In a pipeline the stages decide. Within the devices of a stage, or without a pipeline, an operation runs where the variable lives that it
+reads, and one that uses a weight follows the weight. All others run on the latest device of their inputs. The operations of a gradient
+follow the forward operation whose gradient they compute, which TensorFlow notes.
 """
 
 from __future__ import annotations

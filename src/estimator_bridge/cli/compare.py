@@ -311,7 +311,10 @@ def _refusals_as_json(arguments: argparse.Namespace) -> Iterator[None]:
         yield
     except BridgeError as error:
         if arguments.format == "json":
-            _print(_without_result(script_of(arguments), arguments, str(error)), arguments)
+            from estimator_bridge.script.run import Script
+
+            script = Script(arguments.script, tuple(arguments.args), arguments.module)
+            _print(_without_result(script, arguments, str(error)), arguments)
         raise
 
 

@@ -159,7 +159,7 @@ def _moved_rows(place: Parting) -> str:
     old, new = place.steps
     gradients, before, sides = old.gradients(), old.before(), set[str]()
     for name in place.names:
-        if name not in gradients or before[name].ndim != 2 or gradients[name].shape != before[name].shape:
+        if name not in gradients or name not in before or before[name].ndim != 2 or gradients[name].shape != before[name].shape:
             return ""
         still = ~gradients[name].any(axis=1)
         moves = [side.after()[name] - side.before()[name] for side in (old, new)]

@@ -101,7 +101,7 @@ class _Files:
 
     def rename(self, original: Callable[..., Any], source: Any, target: Any, *args: Any) -> Any:
         """Renames the side's file, or a copy of the user's."""
-        if self._present(source) != self._own(source):
+        if self._present(source) != self._own(source) and _exists(source):
             _copy(source, self._own(source))
         self._gone.add(_real(source))
         return self.copy(original, source, target, *args)
@@ -134,7 +134,8 @@ def _parent(path: Any) -> Path:
 
 def _copy(source: Any, target: Any) -> None:
     _parent(target).mkdir(parents=True, exist_ok=True)
-    shutil.copy(os.fsdecode(source), os.fsdecode(target))
+    copy = shutil.copytree if Path(os.fsdecode(source)).is_dir() else shutil.copy
+    copy(os.fsdecode(source), os.fsdecode(target))
 
 
 def _is_scripts(file_io: str) -> bool:
