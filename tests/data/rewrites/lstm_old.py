@@ -14,6 +14,8 @@ def batches():
 
 def model_fn(features, labels, mode):
     cell = tf.nn.rnn_cell.LSTMCell(7, forget_bias=float(sys.argv[1]) if sys.argv[1:] else 1.0, name="lstm_cell")
+    if sys.argv[2:]:  # of outputs that nothing reads
+        cell = tf.nn.rnn_cell.DropoutWrapper(cell, output_keep_prob=float(sys.argv[2]))
     _, state = tf.nn.dynamic_rnn(cell, features["words"], dtype=tf.float32)
     prediction = tf.layers.dense(state.h, 1, name="out")
     loss = tf.losses.mean_squared_error(labels, prediction)

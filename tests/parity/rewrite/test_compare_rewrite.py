@@ -67,6 +67,15 @@ def test_the_forget_bias_of_the_old_scripts_cells_is_known() -> None:
     assert not [note for note in result.notes if note.startswith("forget_bias")]
 
 
+def test_dropout_in_a_loop_of_the_old_script_that_no_loss_depends_on_hides_no_cause() -> None:
+    plan = RewritePlan(Script(str(DATA / "lstm_new.py"), ("--loss=mae",)))
+    result = compare_rewrite(Script(str(DATA / "lstm_old.py"), ("1.0", "0.5")), plan)
+
+    assert result.verdict == "different", result.findings
+    assert result.cause
+    assert result.cause.name is CauseName.FORWARD_PASS
+
+
 def test_a_canned_estimator_is_equal_and_the_verdict_names_what_was_not_compared() -> None:
     result = compared("wide")
 
