@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -252,19 +252,26 @@ def test_the_first_steps_of_a_loop_of_trainings_are_compared() -> None:
     assert any(note.startswith("Only the first 7 training steps were compared") for note in result.notes)
 
 
-@pytest.mark.once
-def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) -> None:
-    records = tmp_path / "records"
+@contextlib.contextmanager
+def long_comparison(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Yields a comparison whose recording has taken three of a million steps, and the folder of its recordings."""
+    records = folder / "records"
     records.mkdir()
     command = [sys.executable, "-m", "estimator_bridge", "compare", "--keep", "--record-dir", str(records), JOB]
-    process = subprocess.Popen([*command, "--train_steps=1000000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "--train_steps=1000000"], cwd=folder, stderr=subprocess.PIPE, text=True)
     try:
         _until(lambda: any(b'"step": 3,' in path.read_bytes() for path in records.glob("*/legacy/events.jsonl")), seconds=90)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        yield process, records
     finally:
         process.kill()
         process.wait(timeout=10)
+
+
+@pytest.mark.once
+def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) -> None:
+    with long_comparison(tmp_path) as (process, records):
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
 
     assert (process.returncode, "the recording ends with this step" in errors) == (0, True), errors
     report = json.loads((tmp_path / "parity-report" / "report.json").read_text())
@@ -279,21 +286,13 @@ def test_ctrl_c_ends_the_recording_and_the_other_side_follows(tmp_path: Path) ->
 def test_a_second_ctrl_c_ends_the_comparison(tmp_path: Path) -> None:
     import psutil
 
-    records = tmp_path / "records"
-    records.mkdir()
-    command = [sys.executable, "-m", "estimator_bridge", "compare", "--keep", "--record-dir", str(records), JOB]
-    process = subprocess.Popen([*command, "--train_steps=1000000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    try:
-        _until(lambda: any(b'"step": 3,' in path.read_bytes() for path in records.glob("*/legacy/events.jsonl")), seconds=90)
+    with long_comparison(tmp_path) as (process, records):
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         _until(lambda: any(records.glob("*/modern.log")), seconds=60)
         children += psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait(timeout=10)
 
     report = json.loads((tmp_path / "parity-report" / "report.json").read_text())
     assert (process.returncode, report["verdict"]) == (130, "not comparable")

@@ -31,9 +31,7 @@ v1 = tf.compat.v1
 _structures: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> leaves of its batch
 _losses: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> loss of its evaluation
 _asked: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (what a gradient is taken of, gradient)
-_forget_bias: WeakKeyDictionary[Any, dict[str, float]] = (
-    WeakKeyDictionary()
-)  # graph -> scope of an LSTM cell -> its forget_bias
+_forget_bias: WeakKeyDictionary[Any, dict[str, float]] = WeakKeyDictionary()  # graph -> scope of a cell -> its forget_bias
 _updates: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (optimizer, gradients and variables)
 
 HYPERPARAMETERS = {

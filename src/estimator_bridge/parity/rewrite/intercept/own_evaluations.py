@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,10 +73,12 @@ def own_evaluation(session: Session, spec: Any, metrics: Sequence[Any], ends: di
         metrics: Metrics of Keras that exist.
         ends: Metric -> its values at the end of the last evaluation that has updated it.
     """
-    with contextlib.suppress(BridgeError):
+    try:
         event = session.evaluation(spec)
-        return OwnEvaluation(session, event, spec, metrics, ends) if event else None
-    return None
+    except BridgeError as error:
+        session.note(f"A loop of the new script without training does not get the batches of the old evaluation: {error.what}")
+        return None
+    return OwnEvaluation(session, event, spec, metrics, ends) if event else None
 
 
 def _state(metric: Any) -> list[bytes]:
