@@ -31,9 +31,10 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
+from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
+from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
     TPU,
@@ -117,7 +118,8 @@ def convert(
     script = Script(text)
     if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
         return Conversion(text, ())
-    script = Script(with_functions(script))
+    normal = in_normal_form(script)
+    script = Script(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith(TPU) for name in script.imported()):
         lines = script.module.code.split("\n")

@@ -74,6 +74,8 @@ _WITH_AVERAGES = (
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+_MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
+"""Modules of contrib to which a model function may give a name."""
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
@@ -104,6 +106,7 @@ class ModelFunction:
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
         untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
+        frozen: Calls of batch norm whose moving averages the script never updates.
         shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
     """
 
@@ -126,6 +129,7 @@ class ModelFunction:
     signatures: tuple[str, ...] | None
     makes_keras: Callable[[cst.Call], bool]
     untold: frozenset[cst.CSTNode]
+    frozen: frozenset[cst.CSTNode]
     shimmed: frozenset[str] | None
 
     @property
@@ -187,6 +191,7 @@ class _Analysis:
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._calls_of_keras()
+        self._frozen: set[cst.CSTNode] = set()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
@@ -209,7 +214,8 @@ class _Analysis:
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(self._notes(used)),
-            tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, self._reached(network)[1] if self._shim else None,
+            tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
+            self._reached(network)[1] if self._shim else None,
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
@@ -253,17 +259,19 @@ class _Analysis:
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
         replaced = {call.func for call in calls if of_whole_model(self._script, call)}
+        self._frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
+        inner = {one.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
         for node in nodes(statement, cst.Attribute, cst.Name):
             name = self._script.name(node)
             if name in _REFUSED and node not in replaced:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            known = name == "tensorflow.contrib.layers" or layer_function(name) or ".ModeKeys" in name or name in respelled
+            known = node in inner or name in _MODULES or layer_function(name) or ".ModeKeys" in name or name in respelled
             if name.startswith(("tensorflow.contrib.", TPU)) and not known:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
-            if name in NORMS and not self._updates_run(code(statement)):
-                raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
+            if name in NORMS and node not in {call.func for call in calls} and not self._updates_run(code(statement)):
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
         if self._shim:
             self._check_reached(statement)
         for name in reads_and_writes(statement)[0]:
@@ -271,6 +279,12 @@ class _Analysis:
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _is_frozen(self, call: cst.Call) -> bool:
+        """Returns True for a call of batch norm that trains, and whose averages nothing updates."""
+        name = self._script.called(call)
+        trains = "contrib" in name or any(one.keyword is not None and one.keyword.value == "training" for one in call.args)
+        return name in NORMS and trains and not self._updates_run(code(call))
 
     def _check_reached(self, statement: Statement) -> None:
         """Raises for what a function of the script does that cannot be done in each step."""
@@ -446,6 +460,9 @@ class _Analysis:
         for call in self._untold:
             message = "says training=False: TensorFlow 1 does not train what is not told to"
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
+        for call in self._frozen:
+            message = "momentum is 1: the script does not run UPDATE_OPS, so the averages stay as they begin; if not meant, take it away"
+            yield Change(self._script.line(call), code(call.func), Outcome.APPROXIMATE, message)
         for key in self._served[1] if self._served is not None else ():
             message = "left out: it is no PredictOutput of the predictions; exports have no such signature"
             yield Change(self._script.line(key), f"export_outputs[{code(key)}]", Outcome.APPROXIMATE, message)
@@ -545,6 +562,8 @@ class _Analysis:
 
     def _is_harmless(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
+        if isinstance(statement, cst.For) and statement.orelse is None:
+            return self._is_harmless(statement.body)
         if isinstance(statement, cst.If):
             branches = [statement.body, *([statement.orelse] if statement.orelse is not None else [])]
             return all(self._is_harmless(one) for one in branches)

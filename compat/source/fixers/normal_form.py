@@ -1,0 +1,77 @@
+"""One form for what scripts write in several ways, so that each fixer needs to know one."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.initializers import initializer
+from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS
+from estimator_bridge.compat.source.fixers.script import Script, nodes, parsed, simple_name
+
+_OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
+"""Modules whose imported names have fixers of their own."""
+
+
+def in_normal_form(script: Script) -> str:
+    """Returns the source in another form that computes the same, each statement in its lines.
+
+    Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
+    functions, and initial values of contrib are those of the core.
+
+    Args:
+        script: Script.
+
+    Example:
+        >>> in_normal_form(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
+        "import tensorflow as tf; net = tf.layers.dense(net, 9, name='a')"
+        >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.contrib import rnn as r; r.GRUCell(3)"))
+        'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
+    """
+    return script.module.visit(_NormalForm(script)).code
+
+
+class _NormalForm(cst.CSTTransformer):
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+        imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
+        bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
+        self._has_tf = "tf" in bound and all(
+            script.name(one) == "tensorflow" for one in nodes(script.module, cst.Name) if simple_name(one) == "tf" and script.name(one)
+        )
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(name=original_node.name)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        name = self._script.imported_as(original_node)
+        if not self._has_tf or not name.startswith("tensorflow.") or f"{name}.".startswith(_OTHER_FORM):
+            return updated_node
+        return parsed(name.replace("tensorflow", "tf", 1))
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        text = initializer(self._script, original_node)
+        if text is not None:
+            new = parsed(f"tf.{text}")
+            assert isinstance(new, cst.Call)
+            return new
+        made = updated_node.func
+        function = FUNCTIONS.get(self._script.called(original_node.func).removeprefix("tensorflow.layers."))
+        first = updated_node.args[0] if updated_node.args else None
+        if function is None or first is None or first.keyword or first.star or not isinstance(made, cst.Call):
+            return updated_node
+        assert isinstance(made.func, cst.Attribute)
+        every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
+        return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
