@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -93,11 +93,23 @@ class Conversion:
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
 
+    def in_lines(self, lines: Sequence[int]) -> Conversion:
+        """Returns the conversion with other numbers of lines.
+
+        Args:
+            lines: Line of the file for each line of the text that was converted.
+        """
+        last = len(lines)
+        changes = (dataclasses.replace(one, line=lines[min(one.line, last) - 1]) for one in self.changes)
+        return dataclasses.replace(self, changes=tuple(sorted(changes)))
+
+
 def convert(
     text: str,
     elsewhere: Mapping[str, str] = types.MappingProxyType({}),
     shim: bool = False,
     makers: Collection[str] = (),
+    may_make_layers: Callable[[str], bool] | None = None,
 ) -> Conversion:
     """Converts a script; nothing of it is executed.
 
@@ -106,6 +118,7 @@ def convert(
         elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
         shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
         makers: Functions of other modules that return an Estimator, by their dotted names.
+        may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -115,11 +128,11 @@ def convert(
     """
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
-    script = Script(text)
+    script = Script(text, may_make_layers)
     if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
         return Conversion(text, ())
     normal = in_normal_form(script)
-    script = Script(normal) if normal != text else script  # names are looked up once if nothing has changed
+    script = Script(normal, may_make_layers) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith(TPU) for name in script.imported()):
         lines = script.module.code.split("\n")
@@ -127,7 +140,7 @@ def convert(
         gone = [one for one in choices_for_tpu(script.module.code) if plain.split("\n")[one - 1] != lines[one - 1]]
         message = "left out: the branch for TPUs; what else it has, the new script does not"
         changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
-        script = Script(plain)
+        script = Script(plain, may_make_layers)
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -50,6 +50,7 @@ class Script:
 
     Args:
         text: Source in Python 3.
+        may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
 
     Attributes:
         module: Syntax tree with comments and blank lines.
@@ -59,7 +60,8 @@ class Script:
         libcst.ParserSyntaxError: The text is not Python 3.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, may_make_layers: Callable[[str], bool] | None = None) -> None:
+        self.may_make_layers = may_make_layers or (lambda name: False)
         self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = self._wrapper.module
         self._names = dict(self._wrapper.resolve(QualifiedNameProvider))

@@ -272,6 +272,11 @@ class _Analysis:
                 )
             if name in NORMS and node not in {call.func for call in calls} and not self._updates_run(code(statement)):
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
+        for call in calls:
+            name = self._script.called(call)
+            if name and self._script.may_make_layers(name):
+                message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
+                raise UnconvertibleError(statement, code(call.func), message)
         if self._shim:
             self._check_reached(statement)
         for name in reads_and_writes(statement)[0]:
