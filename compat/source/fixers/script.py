@@ -51,6 +51,8 @@ class Script:
     Args:
         text: Source in Python 3.
         may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
+        methods: Functions that stand for methods of objects.
+        attributes: Variables that stand for attributes of objects; all functions that stand for methods share them.
 
     Attributes:
         module: Syntax tree with comments and blank lines.
@@ -60,8 +62,15 @@ class Script:
         libcst.ParserSyntaxError: The text is not Python 3.
     """
 
-    def __init__(self, text: str, may_make_layers: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        may_make_layers: Callable[[str], bool] | None = None,
+        methods: frozenset[str] = frozenset(),
+        attributes: frozenset[str] = frozenset(),
+    ) -> None:
         self.may_make_layers = may_make_layers or (lambda name: False)
+        self.methods, self.attributes = methods, attributes
         self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
         self.module = self._wrapper.module
         self._names = dict(self._wrapper.resolve(QualifiedNameProvider))

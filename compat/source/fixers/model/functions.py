@@ -182,10 +182,13 @@ class _Analysis:
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
         within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         counts = Counter(one.name.value for one in within)
+        beside = [one for around in _around(script, function) for one in around.body.body if isinstance(one, cst.FunctionDef)]
+        self._own |= {one.name.value: one for one in beside if one is not function}
         self._own |= {one.name.value: one for one in within if counts[one.name.value] == 1}
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
+        self._check_methods()
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body, self._labels)
@@ -197,6 +200,14 @@ class _Analysis:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
+
+    def _check_methods(self) -> None:
+        """Raises if a call of what stands for a method is left: its function would assign variables of its own."""
+        for one in self._body:
+            left = reads_and_writes(one)[0] & self._script.methods
+            if left and not isinstance(one, cst.FunctionDef):
+                message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
+                raise UnconvertibleError(one, min(left), message)
 
     def result(self) -> ModelFunction:
         """Returns the parts."""
@@ -363,6 +374,8 @@ class _Analysis:
 
     def _belongs_here(self, name: str) -> bool:
         """Returns True for a function whose layers, metrics or optimizer the class has to hold."""
+        if name in self._script.methods:
+            return True
         named = [self._script.name(node) for node in nodes(self._own[name], cst.Attribute)]
         trains = any(optimizers.is_optimizer(one) or one.startswith(metrics.PREFIX) for one in named)
         return (not self._shim and self._makes_layers(name, frozenset())) or trains or _chooses_by_mode(self._own[name])
@@ -577,8 +590,14 @@ class _Analysis:
             return all(self._is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
-        kinds = cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        kinds = cst.Assign | cst.AnnAssign | cst.AugAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+
+def _around(script: Script, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    """Returns the functions around a function, the outermost first."""
+    every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not function]
+    return [one for one in every if any(inner is function for inner in nodes(one.body, cst.FunctionDef))]
 
 
 def _chooses_by_mode(node: cst.CSTNode) -> bool:

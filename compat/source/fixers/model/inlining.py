@@ -79,8 +79,10 @@ class _Putting:
         if name in self.used:
             function = self._script.copied(function)
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
+        if self._functions[name] in self._script.module.body and reads_and_writes(function)[0] & _bound(rest) - {name}:
+            return None  # a name of the script means something else around the call
         taken = names.union(*(name for one in rest for name in reads_and_writes(one)))
-        inside = self._statements(statement, function, set(taken - _bound([statement])))
+        inside = self._statements(statement, function, set(taken - _bound([statement]) - self._script.attributes))
         if inside is not None:
             self.used.setdefault(name, call)
         return inside
@@ -103,19 +105,26 @@ class _Putting:
             else []
         )
         last = within[-1] if within else last
-        if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
+        if given is None or function.decorators:
             return None
-        returned = last.body[0]
+        if assignment is None:
+            scope, within = None, []
+        elif not isinstance(last, cst.SimpleStatementLine):
+            return None
+        returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
         inner_returns = {each for one in nodes(function.body, cst.FunctionDef) for each in nodes(one, cst.Return)}
         jumps = [
             one for one in nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal) if one not in inner_returns
         ]
-        if not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]:
+        if assignment is None and jumps:
             return None
-        inner = [one for one in body[:-1] if not is_text(one)]
+        if assignment is not None and (not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]):
+            return None
+        inner = [one for one in (body if assignment is None else body[:-1]) if not is_text(one) and code(one).strip() != "pass"]
         passed = {name: value for name, value in given.items() if code(value) != name}
         read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
-        clashing = (_bound([*inner, *within]) | set(passed)) & taken | set(passed) & read
+        own = _bound([*inner, *within]) - self._script.attributes
+        clashing = (own | set(passed)) & taken | set(passed) & read
         if clashing:
             names = {name: _renamed(function, name) for name in clashing}
             other = self._script.renamed(function, names)
@@ -123,7 +132,9 @@ class _Putting:
             return None if set(names.values()) & taken else self._statements(statement, other, taken, same)
         bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
         ended: list[Statement] = []
-        if code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1:
+        if assignment is not None and isinstance(returned, cst.Return) and returned.value is not None and isinstance(last, cst.SimpleStatementLine) and (
+            code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1
+        ):
             ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
         made: list[Statement] = [*bindings, *inner]
         if scope is None:
@@ -131,6 +142,8 @@ class _Putting:
         elif within[:-1] or ended:
             made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
         assert isinstance(statement, cst.SimpleStatementLine)
+        if not made:
+            return made
         made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
         return made
 
@@ -166,9 +179,11 @@ def _renamed(function: cst.FunctionDef, name: str) -> str:
 
 
 def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | None]:
-    """Returns a statement's only assignment, and the call whose result it takes."""
+    """Returns a statement's only assignment, and the call whose result it takes; no assignment for a call whose result nothing takes."""
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         only = statement.body[0]
+        if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call):
+            return None, only.value
         if isinstance(only, cst.Assign) and isinstance(only.value, cst.Call):
             return only, only.value
     return None, None
