@@ -10,6 +10,15 @@ from estimator_bridge.compat.source.fixers.script import Script, nodes, parsed, 
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
+_TOTAL = "tensorflow.losses.get_total_loss"
+_LOSSES = tuple(
+    f"tensorflow.losses.{name}"
+    for name in (
+        "absolute_difference", "cosine_distance", "hinge_loss", "huber_loss", "log_loss", "mean_pairwise_squared_error", "mean_squared_error",
+        "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "add_loss", "compute_weighted_loss",
+    )
+)  # fmt: skip
+"""Functions that add a loss to those of which ``get_total_loss`` is the sum."""
 
 
 def in_normal_form(script: Script) -> str:
@@ -34,6 +43,8 @@ class _NormalForm(cst.CSTTransformer):
     def __init__(self, script: Script) -> None:
         super().__init__()
         self._script = script
+        self._totals: dict[cst.CSTNode, str] = {}
+        self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
         bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
         self._has_tf = "tf" in bound and all(
@@ -55,6 +66,38 @@ class _NormalForm(cst.CSTTransformer):
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
         return updated_node.with_changes(name=original_node.name)
 
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        totals = [one for one in nodes(node.body, cst.Call) if self._script.called(one) == _TOTAL]
+        losses = [one for one in nodes(node.body, cst.Call) if self._script.called(one) in _LOSSES]
+        lines = [one for one in node.body.body if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
+        named: dict[cst.CSTNode, str] = {}
+        for line in lines:
+            only = line.body[0]
+            if isinstance(only, cst.Assign) and len(only.targets) == 1 and isinstance(only.targets[0].target, cst.Name):
+                named[only.value] = only.targets[0].target.value
+            elif isinstance(only, cst.Expr):
+                named[only.value] = ""
+        taken = {simple_name(one) for one in nodes(node, cst.Name)}
+        functions = [one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node]
+        adding = {one.name.value for one in functions if any(self._script.called(each) in _LOSSES for each in nodes(one, cst.Call))}
+        if taken & adding:
+            return
+        if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
+            return
+        for place, one in enumerate(losses):
+            if not named[one]:
+                named[one] = f"loss_{place + 1}"
+                if named[one] in taken:
+                    return
+                self._named[one] = named[one]
+        texts = [named[one] for one in losses]
+        if len(set(texts)) == len(texts):
+            self._totals.update(dict.fromkeys(totals, f"tf.add_n([{', '.join(texts)}, *tf.losses.get_regularization_losses()])"))
+
+    def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
+        name = self._named.get(original_node.value)
+        return cst.Assign([cst.AssignTarget(cst.Name(name))], updated_node.value) if name is not None else updated_node
+
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         name = self._script.imported_as(original_node)
         if not self._has_tf or not name.startswith("tensorflow.") or f"{name}.".startswith(_OTHER_FORM):
@@ -62,6 +105,8 @@ class _NormalForm(cst.CSTTransformer):
         return parsed(name.replace("tensorflow", "tf", 1))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        if original_node in self._totals:
+            return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
         text = initializer(self._script, original_node)
         if text is not None:
             new = parsed(f"tf.{text}")
@@ -75,3 +120,10 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+
+def _reduces(call: cst.CSTNode) -> bool:
+    """Returns True for a loss that goes to another collection, or has no value of its own."""
+    assert isinstance(call, cst.Call)
+    given = {one.keyword.value for one in call.args if one.keyword is not None}
+    return bool(given & {"loss_collection", "reduction"}) or call.func.deep_equals(cst.Name("add_loss")) or len(call.args) > 4

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import SPEC, Arguments, Script, arguments, code, makes, nodes, simple_name
 
 _Block = cst.If | cst.For | cst.With | cst.Else
 _MOST = 100
+_PARAMETERS = ("features", "labels", "mode", "params")
+"""Parameters of a model function, whose values have one name in it."""
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
 
 
@@ -30,6 +32,7 @@ def inlined(
     """
     statements, putting = list(body), _Putting(script, functions, wanted)
     for _ in range(_MOST):
+        statements = putting.at_the_end(statements)
         more = putting.put_in(statements, ())
         if more is None:
             break
@@ -43,6 +46,34 @@ class _Putting:
         self._functions = functions
         self._wanted = wanted
         self.used: dict[str, cst.Call] = {}
+
+    def at_the_end(self, body: Sequence[Statement]) -> list[Statement]:
+        """Returns statements whose last one, if it returns what a function that makes an EstimatorSpec returns, is that function's body."""
+        last = body[-1] if body else None
+        only = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+        call = only.value if isinstance(only, cst.Return) else None
+        name = simple_name(call.func) if isinstance(call, cst.Call) else ""
+        function = self._functions.get(name)
+        given = _given(call, function) if function is not None and isinstance(call, cst.Call) else None
+        if function is None or given is None or name in self.used or function.decorators or not makes(self._script, function, SPEC):
+            return list(body)
+        assert isinstance(call, cst.Call)
+        passed = {key: value for key, value in given.items() if code(value) != key}
+        same = {key: code(value) for key, value in passed.items() if isinstance(value, cst.Name) and value.value in _PARAMETERS}
+        rest = {key: value for key, value in passed.items() if key not in same}
+        inside = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)]
+        taken = {each for one in body[:-1] for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(_PARAMETERS)
+        own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
+        clashing = own & taken
+        names = {**{key: _renamed(function, key) for key in clashing}, **same}
+        if names:
+            if set(names.values()) & (taken | own) - set(same.values()) or (set(same.values()) & own):
+                return list(body)
+            function = self._script.renamed(function, names)
+            inside = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)]
+        self.used.setdefault(name, call)
+        bindings = [_assigned(cst.Name(names.get(key, key)), value) for key, value in rest.items()]
+        return [*body[:-1], *bindings, *inside]
 
     def put_in(
         self, block: Sequence[Statement], around: Sequence[Statement], names: frozenset[str] = frozenset()
