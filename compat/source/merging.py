@@ -258,7 +258,7 @@ def without(path: Path, names: Iterable[str], modules: Modules) -> Merged | None
 
 def _wanted(script: _File, modules: Modules) -> list[tuple[_File, str]]:
     """Returns the definitions of other modules that model functions of a script need, each behind those that it needs."""
-    starts = [name for name, one in script.definitions.items() if _SPEC in ast.unparse(one)]
+    starts = [name for name, one in script.definitions.items() if _SPEC in ast.unparse(one) or _takes_mode(one)]
     found: dict[tuple[Path, str], tuple[_File, str]] = {}
     seen: set[tuple[Path, str]] = set()
 
@@ -276,6 +276,12 @@ def _wanted(script: _File, modules: Modules) -> list[tuple[_File, str]]:
     for name in starts:
         visit(script, name)
     return list(found.values())
+
+
+def _takes_mode(node: ast.AST) -> bool:
+    """Returns True for a function of features and a mode, which may return what another one returns."""
+    names = [one.arg for one in node.args.args] if isinstance(node, ast.FunctionDef) else []
+    return {"features", "mode"} <= set(names)
 
 
 class _Merging:

@@ -156,7 +156,7 @@ class _Step:
     def with_object(self) -> Unfolded | None:
         """Returns the script with one object of a model function as functions; None if there is none."""
         for function in ast.walk(self._tree):
-            if not isinstance(function, _Function) or _SPEC not in ast.unparse(function):
+            if not isinstance(function, _Function) or not self._is_model(function):
                 continue
             if any(isinstance(one, _Function) and one is not function and _SPEC in ast.unparse(one) for one in ast.walk(function)):
                 continue
@@ -169,6 +169,15 @@ class _Step:
                     if new is not None:
                         return new
         return None
+
+    def _is_model(self, function: _Function) -> bool:
+        """Returns True for a function of the mode that makes an EstimatorSpec, or returns what another such function returns."""
+        if _SPEC in ast.unparse(function):
+            return True
+        others = {one.name for one in self._tree.body if isinstance(one, _Function) and _SPEC in ast.unparse(one)}
+        returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+        calls = [one.func for one in returned if isinstance(one, ast.Call)]
+        return "mode" in _parameters(function) and any(isinstance(one, ast.Name) and one.id in others for one in calls)
 
     def _without_object(self, function: _Function, statement: ast.stmt, name: str, made: ast.Call, owner: ast.ClassDef) -> Unfolded | None:
         line = self._classes_of(owner)
