@@ -205,3 +205,20 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     before = {path: path.read_text() for path in folder.iterdir()}
     assert run("--out", folder, THREE_FILES / "train.py")[0] == 2
     assert before == {path: path.read_text() for path in folder.iterdir()}
+
+
+def test_networks_of_other_modules_come_into_the_script(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import tensorflow as tf\nfrom blocks import build\n\n\ndef model_fn(features, labels, mode):\n    net = build(features)\n"
+        "    loss = tf.losses.mean_squared_error(labels, net)\n    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())\n"
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n\n\ntf.estimator.Estimator(model_fn)\n"
+    )
+    blocks = "import tensorflow as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 1)  # one\n"
+    (tmp_path / "blocks.py").write_text(blocks)
+    assert run("--out", tmp_path / "new", tmp_path / "train.py")[0] == 0
+    assert "self.dense = tf_keras.layers.Dense(units=1" in (tmp_path / "new" / "train.py").read_text()
+    assert "# one" in (tmp_path / "new" / "train.py").read_text()
+    (tmp_path / "blocks.py").rename(tmp_path / "elsewhere.py")
+    code, _, err = run("--check", tmp_path / "train.py")
+    assert code == 1
+    assert "human: build: it is of another module and may make layers" in err
