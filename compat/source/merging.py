@@ -21,7 +21,23 @@ _MAKERS = re.compile(
 )
 """Names of what makes variables, metrics or optimizers, or depends on the mode."""
 _SPEC = "EstimatorSpec"
-_WITHOUT_LAYERS = frozenset({"absl", "tensorflow", "numpy", "scipy", "pandas", "sklearn", "six", "keras", "tf_keras", "matplotlib", "cv2", "PIL", "yaml"})
+_WITHOUT_LAYERS = frozenset(
+    {
+        "absl",
+        "tensorflow",
+        "numpy",
+        "scipy",
+        "pandas",
+        "sklearn",
+        "six",
+        "keras",
+        "tf_keras",
+        "matplotlib",
+        "cv2",
+        "PIL",
+        "yaml",
+    }
+)
 """Packages whose functions make no variables, or whose names have fixers."""
 _MOST = 20  # names that lead to others
 
@@ -72,7 +88,9 @@ class _File:
     @functools.cached_property
     def local(self) -> frozenset[str]:
         """The names that functions and classes of the module bind."""
-        return frozenset(name for scope in self.names.scopes.values() if scope is not self.names.module for name in scope.bindings)
+        return frozenset(
+            name for scope in self.names.scopes.values() if scope is not self.names.module for name in scope.bindings
+        )
 
     def within(self, node: ast.AST) -> Iterator[tuple[ast.Name | ast.Attribute, str]]:
         """Yields the names inside of a definition."""
@@ -92,6 +110,8 @@ class Modules:
         self._texts = texts
         self.root = root
         self._files: dict[Path, _File | None] = {}
+        self._makers: dict[tuple[Path, str], bool] = {}
+        self._definitions: dict[tuple[Path, str], tuple[_File, str] | None] = {}
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -108,6 +128,13 @@ class Modules:
         return self._files[path]
 
     def definition(self, file: _File, meaning: str) -> tuple[_File, str] | None:
+        """Returns what ``_definition`` finds, which is asked often."""
+        key = file.path, meaning
+        if key not in self._definitions:
+            self._definitions[key] = self._definition(file, meaning)
+        return self._definitions[key]
+
+    def _definition(self, file: _File, meaning: str) -> tuple[_File, str] | None:
         """Returns the module and the name of the function or class that a dotted name means; None for all else.
 
         Args:
@@ -148,18 +175,23 @@ class Modules:
                         return other, parts[length] if length < len(parts) else ""
         return None
 
-    def makes_layers(self, file: _File, name: str, seen: frozenset[tuple[Path, str]] = frozenset()) -> bool:
+    def makes_layers(self, file: _File, name: str) -> bool:
         """Returns True if a definition makes layers, metrics or optimizers, by itself or by others, or depends on the mode."""
-        if (file.path, name) in seen:
-            return False
-        seen |= {(file.path, name)}
-        for _, meaning in file.within(file.definitions[name]):
-            if _MAKERS.match(canonical(meaning)):
-                return True
-            found = self.definition(file, meaning)
-            if found is not None and self.makes_layers(*found, seen):
-                return True
-        return False
+        key = file.path, name
+        if key not in self._makers:
+            reached = {key: (file, name)}
+            pending = [key]
+            makes = False
+            while pending and not makes:
+                one, own = reached[pending.pop()]
+                for _, meaning in one.within(one.definitions[own]):
+                    makes = makes or _MAKERS.match(canonical(meaning)) is not None
+                    other = self.definition(one, meaning)
+                    if other is not None and (other[0].path, other[1]) not in reached:
+                        reached[other[0].path, other[1]] = other
+                        pending.append((other[0].path, other[1]))
+            self._makers[key] = makes
+        return self._makers[key]
 
     def may_make_layers(self, path: Path, dotted: str) -> bool:
         """Returns True for an imported function or class that makes layers, or of whose module nothing is known.
@@ -221,7 +253,11 @@ def merge_all(modules: Modules) -> dict[Path, Merged]:
             continue
         for _, meaning in file.chains:
             found = modules.definition(file, meaning) if meaning else None
-            if found is not None and found[0] is not file and not (path in merged and (found[0].path, found[1]) in merged[path].moved):
+            if (
+                found is not None
+                and found[0] is not file
+                and not (path in merged and (found[0].path, found[1]) in merged[path].moved)
+            ):
                 moved.discard((found[0].path, found[1]))
     for path in {path for path, _ in moved} - merged.keys():
         rest = without(path, [name for other, name in moved if other == path], modules)
@@ -252,8 +288,14 @@ def without(path: Path, names: Iterable[str], modules: Modules) -> Merged | None
     if not gone:
         return None
     lines = file.text.split("\n")
-    kept = [(text, number) for number, text in enumerate(lines, 1) if not any(a <= number <= b for a, b in map(_span, (file.definitions[name] for name in gone)))]
-    return Merged("\n".join(text for text, _ in kept), tuple(number for _, number in kept), frozenset((path, name) for name in gone))
+    kept = [
+        (text, number)
+        for number, text in enumerate(lines, 1)
+        if not any(a <= number <= b for a, b in map(_span, (file.definitions[name] for name in gone)))
+    ]
+    return Merged(
+        "\n".join(text for text, _ in kept), tuple(number for _, number in kept), frozenset((path, name) for name in gone)
+    )
 
 
 def _wanted(script: _File, modules: Modules) -> list[tuple[_File, str]]:
@@ -290,7 +332,9 @@ class _Merging:
         self._modules = modules
         self._wanted = wanted
         self._relative = any(isinstance(one, ast.ImportFrom) and one.level for one in script.tree.body)
-        self._bound = {name: {binding.origin for binding in bindings} for name, bindings in script.names.module.bindings.items()}
+        self._bound = {
+            name: {binding.origin for binding in bindings} for name, bindings in script.names.module.bindings.items()
+        }
         self._imports: dict[str, str] = {}  # statement by the name that it binds
         self._new: dict[tuple[Path, str], str] = {}
         moved = {(file.path, name) for file, name in wanted}
@@ -334,9 +378,15 @@ class _Merging:
             dotted = "." * one.level + (one.module or "")
             whole = [f"{dotted}{'' if dotted.endswith('.') else '.'}{alias.name}" for alias in one.names]
             found = [self._modules.definition(self._script, name) for name in whole]
-            kept = [alias for alias, file in zip(one.names, found, strict=True) if file is None or (file[0].path, file[1]) not in self._moved]
+            kept = [
+                alias
+                for alias, file in zip(one.names, found, strict=True)
+                if file is None or (file[0].path, file[1]) not in self._moved
+            ]
             if len(kept) < len(one.names):
-                comments = re.findall(r"#.*", "\n".join(text for text, number in lines if one.lineno <= number <= (one.end_lineno or 0)))
+                comments = re.findall(
+                    r"#.*", "\n".join(text for text, number in lines if one.lineno <= number <= (one.end_lineno or 0))
+                )
                 text = ast.unparse(ast.ImportFrom(one.module, kept, one.level)) if kept else None
                 changed[one.lineno] = "\n".join([*([text] if text else []), *comments]) if text or comments else None
                 changed.update(dict.fromkeys(range(one.lineno + 1, (one.end_lineno or 0) + 1)))
@@ -392,7 +442,9 @@ class _Merging:
         new = root
         others = self._bound.get(root, set())
         found = self._modules.found(file, origin) if origin else (file, root)
-        if any(other and (other == origin or found == self._modules.found(self._script, other) is not None) for other in others):
+        if any(
+            other and (other == origin or found == self._modules.found(self._script, other) is not None) for other in others
+        ):
             return root  # the script means the same by it
         if others or root in self._script.local:
             new = f"{file.path.stem}_{root}"

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 
 _SPEC = "EstimatorSpec"
-_MAKES = re.compile(r"\b(layers|slim|nn|rnn|rnn_cell|contrib|keras|feature_column|metrics)\.\w|\bget_variable\b|\bvariable_scope\b|Optimizer\b|ModeKeys\b")
+_MAKES = re.compile(
+    r"\b(layers|slim|nn|rnn|rnn_cell|contrib|keras|feature_column|metrics)\.\w|\bget_variable\b|\bvariable_scope\b|Optimizer\b|ModeKeys\b"
+)
 _MOST = 30
 _OF_DICTS = ("get", "items", "keys", "values", "copy", "format")
 _NO_BASE = ("object", "abc.ABC", "ABC")
@@ -97,14 +99,34 @@ class _Step:
         uses = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and one.attr == method.name]
         if not uses or any(not isinstance(one.value, ast.Name) for one in uses):
             return None
-        given = [one.value for call in ast.walk(self._tree) if isinstance(call, ast.Call) for one in call.keywords if one.arg == "model_fn"]
-        given += [call.args[0] for call in ast.walk(self._tree) if isinstance(call, ast.Call) and call.args and "Estimator" in ast.unparse(call.func)]
+        given = [
+            one.value
+            for call in ast.walk(self._tree)
+            if isinstance(call, ast.Call)
+            for one in call.keywords
+            if one.arg == "model_fn"
+        ]
+        given += [
+            call.args[0]
+            for call in ast.walk(self._tree)
+            if isinstance(call, ast.Call) and call.args and "Estimator" in ast.unparse(call.func)
+        ]
         if any(one not in given for one in uses) or method.decorator_list:
             return None
         indent = " " * (method.col_offset + 4)
         spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in reached}
-        assigned = {one.attr for each in (method, *map(methods.__getitem__, reached)) for one in ast.walk(each) if _is_of_self(one) and isinstance(one.ctx, ast.Store)}
-        calls = [one.func for each in (method, *map(methods.__getitem__, reached)) for one in ast.walk(each) if isinstance(one, ast.Call)]
+        assigned = {
+            one.attr
+            for each in (method, *map(methods.__getitem__, reached))
+            for one in ast.walk(each)
+            if _is_of_self(one) and isinstance(one.ctx, ast.Store)
+        }
+        calls = [
+            one.func
+            for each in (method, *map(methods.__getitem__, reached))
+            for one in ast.walk(each)
+            if isinstance(one, ast.Call)
+        ]
         unknown = [one for one in calls if self._may_make_layers(one, methods)]
         if assigned or unknown:
             return None  # the model would keep tensors of the first call, or make layers in each call
@@ -114,15 +136,22 @@ class _Step:
                 return node, spelled[node.attr]
             return (node, "outer") if isinstance(node, ast.Name) and node.id == "self" else None
 
-        pieces = [(f"{' ' * method.col_offset}def {method.name}(self):", method.lineno), (f"{indent}outer = self", method.lineno)]
+        pieces = [
+            (f"{' ' * method.col_offset}def {method.name}(self):", method.lineno),
+            (f"{indent}outer = self", method.lineno),
+        ]
         for name in reached:
             pieces += self._moved(methods[name], spelled[name], indent, of)
         pieces += self._moved(method, "model_fn", indent, of)
         pieces.append((f"{indent}return model_fn", method.end_lineno or 0))
         edits: _Edits = {(one.lineno, one.end_col_offset or 0): (one.end_col_offset or 0, "()") for one in uses}
         spans = {_lines_of(method): pieces}
-        others = {one.attr for one in ast.walk(self._tree) if isinstance(one, ast.Attribute)
-                  and not any(a <= one.lineno <= b for a, b in (_lines_of(methods[name]) for name in [*reached, method.name]))}
+        others = {
+            one.attr
+            for one in ast.walk(self._tree)
+            if isinstance(one, ast.Attribute)
+            and not any(a <= one.lineno <= b for a, b in (_lines_of(methods[name]) for name in [*reached, method.name]))
+        }
         spans |= {_lines_of(methods[name]): [] for name in reached if name not in others}
         return self._written(spans, edits, set(spelled.values()), set())
 
@@ -138,7 +167,12 @@ class _Step:
 
         def visit(one: _Function, around: tuple[str, ...]) -> bool:
             for node in ast.walk(one):
-                if _is_of_self(node) and node.attr in methods and node.attr not in found and self._makes(methods[node.attr], methods, ()):
+                if (
+                    _is_of_self(node)
+                    and node.attr in methods
+                    and node.attr not in found
+                    and self._makes(methods[node.attr], methods, ())
+                ):
                     inner = methods[node.attr]
                     if node.attr in around or inner.decorator_list or not visit(inner, (*around, node.attr)):
                         return False
@@ -151,14 +185,18 @@ class _Step:
         if one.name in seen:
             return False
         inner = [node.attr for node in ast.walk(one) if _is_of_self(node) and node.attr in methods]
-        return bool(_MAKES.search(ast.unparse(one))) or any(self._makes(methods[name], methods, (*seen, one.name)) for name in inner)
+        return bool(_MAKES.search(ast.unparse(one))) or any(
+            self._makes(methods[name], methods, (*seen, one.name)) for name in inner
+        )
 
     def with_object(self) -> Unfolded | None:
         """Returns the script with one object of a model function as functions; None if there is none."""
         for function in ast.walk(self._tree):
             if not isinstance(function, _Function) or not self._is_model(function):
                 continue
-            if any(isinstance(one, _Function) and one is not function and _SPEC in ast.unparse(one) for one in ast.walk(function)):
+            if any(
+                isinstance(one, _Function) and one is not function and _SPEC in ast.unparse(one) for one in ast.walk(function)
+            ):
                 continue
             for statement in ast.walk(function):
                 value = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
@@ -179,7 +217,9 @@ class _Step:
         calls = [one.func for one in returned if isinstance(one, ast.Call)]
         return "mode" in _parameters(function) and any(isinstance(one, ast.Name) and one.id in others for one in calls)
 
-    def _without_object(self, function: _Function, statement: ast.stmt, name: str, made: ast.Call, owner: ast.ClassDef) -> Unfolded | None:
+    def _without_object(
+        self, function: _Function, statement: ast.stmt, name: str, made: ast.Call, owner: ast.ClassDef
+    ) -> Unfolded | None:
         line = self._classes_of(owner)
         if line is None or not _MAKES.search("\n".join(ast.unparse(one) for one in line)):
             return None
@@ -191,7 +231,9 @@ class _Step:
                     methods[f"{one.name}.{part.name}"] = methods[part.name] = (one.name, part)
                 elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and len(part.targets) == 1:
                     constants[part.targets[0].id] = part
-                elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)) and not isinstance(part, ast.Pass):
+                elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)) and not isinstance(
+                    part, ast.Pass
+                ):
                     return None
         uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
         parents = {child: parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
@@ -211,7 +253,9 @@ class _Step:
                 wanted["__call__"] = None
             else:
                 return None
-        taken = {one.id for one in ast.walk(self._tree) if isinstance(one, ast.Name)} | {one.arg for one in ast.walk(self._tree) if isinstance(one, ast.arg)}
+        taken = {one.id for one in ast.walk(self._tree) if isinstance(one, ast.Name)} | {
+            one.arg for one in ast.walk(self._tree) if isinstance(one, ast.arg)
+        }
         order: dict[str, None] = {}
         pending = list(wanted)
         while pending:
@@ -233,14 +277,21 @@ class _Step:
             pieces.append((f"{indent}{_spelled(name, key)} = {ast.unparse(part.value)}", part.lineno))
         for key in order:
             where, method = methods[key]
-            pieces += self._moved(method, _spelled(name, key), indent, lambda node, where=where: self._of_object(node, name, where, methods, line))
+            pieces += self._moved(
+                method, _spelled(name, key), indent, lambda node, where=where: self._of_object(node, name, where, methods, line)
+            )
         first, last = statement.lineno, statement.end_lineno or 0
         call = "\n".join(self._lines[first - 1 : last])
         start = len(self._lines[first - 1].encode()[: made.func.col_offset].decode()) if made.func.lineno == first else None
         if start is None:
             return None
         if "__init__" in order:
-            pieces += [(text, first + place) for place, text in enumerate((indent + _spelled(name, "__init__") + call[start + len(made.func.id):]).split("\n"))]
+            pieces += [
+                (text, first + place)
+                for place, text in enumerate(
+                    (indent + _spelled(name, "__init__") + call[start + len(made.func.id) :]).split("\n")
+                )
+            ]
         elif made.args or made.keywords:
             return None
         spans: dict[tuple[int, int], list[tuple[str, int]]] = {(first, last): pieces}
@@ -254,7 +305,10 @@ class _Step:
         """Returns the lines of a class with the comments that stay; nothing if something else needs the class."""
         own = {name for one in line for name in ast.walk(one)}
         others = [one for one in ast.walk(self._tree) if isinstance(one, ast.Name) and one.id == owner.name and one not in own]
-        if others != [made.func] * (owner is line[0]) or not {part for part in owner.body if isinstance(part, _Function)} <= moved:
+        if (
+            others != [made.func] * (owner is line[0])
+            or not {part for part in owner.body if isinstance(part, _Function)} <= moved
+        ):
             return {}
         first, last = _lines_of(owner)
         of_methods = [_lines_of(one) for one in owner.body if isinstance(one, _Function)]
@@ -274,13 +328,22 @@ class _Step:
             if not isinstance(base, ast.Name) or base.id not in self._classes or len(line) > _MOST:
                 return None
             line.append(self._classes[base.id])
-        plain = not any(one.decorator_list for each in line for one in ast.walk(each) if isinstance(one, _Function | ast.ClassDef))
+        plain = not any(
+            one.decorator_list for each in line for one in ast.walk(each) if isinstance(one, _Function | ast.ClassDef)
+        )
         return line if plain else None
 
     def _attributes(self, methods: Mapping[str, tuple[str, _Function]]) -> set[str]:
-        return {node.attr for _, method in methods.values() for node in ast.walk(method) if _is_of_self(node) and isinstance(node.ctx, ast.Store)}
+        return {
+            node.attr
+            for _, method in methods.values()
+            for node in ast.walk(method)
+            if _is_of_self(node) and isinstance(node.ctx, ast.Store)
+        }
 
-    def _calls_within(self, found: tuple[str, _Function], methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]) -> list[str] | None:
+    def _calls_within(
+        self, found: tuple[str, _Function], methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]
+    ) -> list[str] | None:
         """Returns the methods that a method names; None if it does more with its object than to name attributes."""
         where, method = found
         names: list[str] = []
@@ -300,13 +363,32 @@ class _Step:
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "self":
                 allowed.add(node.func)
                 names += ["__call__"]
-        bare = [node for node in ast.walk(method) if isinstance(node, ast.Name) and node.id in ("self", "super") and node not in allowed]
-        inner = [one for one in ast.walk(method) if isinstance(one, ast.Constant) and isinstance(one.value, str) and "\n" in one.value and ast.get_docstring(method, clean=False) != one.value]
-        return None if bare or inner or _parameters(method)[:1] != ["self"] or any(name not in methods for name in names) else names
+        bare = [
+            node
+            for node in ast.walk(method)
+            if isinstance(node, ast.Name) and node.id in ("self", "super") and node not in allowed
+        ]
+        inner = [
+            one
+            for one in ast.walk(method)
+            if isinstance(one, ast.Constant)
+            and isinstance(one.value, str)
+            and "\n" in one.value
+            and ast.get_docstring(method, clean=False) != one.value
+        ]
+        return (
+            None
+            if bare or inner or _parameters(method)[:1] != ["self"] or any(name not in methods for name in names)
+            else names
+        )
 
     def _super(self, node: ast.AST, where: str, line: list[ast.ClassDef]) -> str | None:
         """Returns the method that ``super().name`` means."""
-        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Call) or ast.unparse(node.value.func) != "super":
+        if (
+            not isinstance(node, ast.Attribute)
+            or not isinstance(node.value, ast.Call)
+            or ast.unparse(node.value.func) != "super"
+        ):
             return None
         place = next(place for place, one in enumerate(line) if one.name == where)
         for one in line[place + 1 :]:
@@ -314,7 +396,9 @@ class _Step:
                 return f"{one.name}.{node.attr}"
         return f".{node.attr}"
 
-    def _of_object(self, node: ast.AST, name: str, where: str, methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]) -> tuple[ast.AST, str] | None:
+    def _of_object(
+        self, node: ast.AST, name: str, where: str, methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]
+    ) -> tuple[ast.AST, str] | None:
         target = self._super(node, where, line)
         if target is not None:
             return node, _spelled(name, target)
@@ -323,11 +407,15 @@ class _Step:
             return node, _spelled(name, node.attr)
         return (node, _spelled(name, "__call__")) if isinstance(node, ast.Name) and node.id == "self" else None
 
-    def _reads_unknown(self, order: Mapping[str, None], methods: Mapping[str, tuple[str, _Function]], assigned: set[str]) -> bool:
+    def _reads_unknown(
+        self, order: Mapping[str, None], methods: Mapping[str, tuple[str, _Function]], assigned: set[str]
+    ) -> bool:
         reads = {node.attr for key in order for node in ast.walk(methods[key][1]) if _is_of_self(node)}
         return not reads <= {*assigned, *methods}
 
-    def _moved(self, method: _Function, name: str, indent: str, of: Callable[[ast.AST], tuple[ast.AST, str] | None]) -> list[tuple[str, int]]:
+    def _moved(
+        self, method: _Function, name: str, indent: str, of: Callable[[ast.AST], tuple[ast.AST, str] | None]
+    ) -> list[tuple[str, int]]:
         """Returns the lines of a method as a function, with the numbers of the old lines."""
         first, last = _lines_of(method)
         edits: _Edits = {}
@@ -350,7 +438,9 @@ class _Step:
         start = self._lines[method.lineno - 1].encode().index(method.name.encode(), method.col_offset)
         edits[method.lineno, start] = start + len(method.name.encode()), name
         lines = self._edited(edits, first, last)
-        return [((indent + text[method.col_offset :]) if text.strip() else "", first + place) for place, text in enumerate(lines)]
+        return [
+            ((indent + text[method.col_offset :]) if text.strip() else "", first + place) for place, text in enumerate(lines)
+        ]
 
     def _edited(self, edits: _Edits, first: int, last: int) -> list[str]:
         lines = [line.encode() for line in self._lines[first - 1 : last]]
@@ -359,7 +449,9 @@ class _Step:
                 lines[number - first] = lines[number - first][:start] + text.encode() + lines[number - first][end:]
         return [line.decode() for line in lines]
 
-    def _written(self, spans: Mapping[tuple[int, int], list[tuple[str, int]]], edits: _Edits, functions: set[str], variables: set[str]) -> Unfolded:
+    def _written(
+        self, spans: Mapping[tuple[int, int], list[tuple[str, int]]], edits: _Edits, functions: set[str], variables: set[str]
+    ) -> Unfolded:
         """Returns the script with other lines in the place of some."""
         lines = self._edited(edits, 1, len(self._lines))
         found: list[tuple[str, int]] = []
@@ -401,4 +493,3 @@ def _parameters(function: ast.AST) -> list[str]:
 def _lines_of(node: ast.FunctionDef | ast.ClassDef) -> tuple[int, int]:
     first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
     return first, node.end_lineno or node.lineno
-

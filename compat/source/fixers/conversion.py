@@ -94,7 +94,6 @@ class Conversion:
         """True if no line needs a human."""
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
-
     def in_lines(self, lines: Sequence[int]) -> Conversion:
         """Returns the conversion with other numbers of lines.
 

@@ -48,7 +48,9 @@ class _NormalForm(cst.CSTTransformer):
         imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
         bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
         self._has_tf = "tf" in bound and all(
-            script.name(one) == "tensorflow" for one in nodes(script.module, cst.Name) if simple_name(one) == "tf" and script.name(one)
+            script.name(one) == "tensorflow"
+            for one in nodes(script.module, cst.Name)
+            if simple_name(one) == "tf" and script.name(one)
         )
 
     def visit_Import(self, node: cst.Import) -> bool:
@@ -78,8 +80,12 @@ class _NormalForm(cst.CSTTransformer):
             elif isinstance(only, cst.Expr):
                 named[only.value] = ""
         taken = {simple_name(one) for one in nodes(node, cst.Name)}
-        functions = [one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node]
-        adding = {one.name.value for one in functions if any(self._script.called(each) in _LOSSES for each in nodes(one, cst.Call))}
+        functions = [
+            one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node
+        ]
+        adding = {
+            one.name.value for one in functions if any(self._script.called(each) in _LOSSES for each in nodes(one, cst.Call))
+        }
         if taken & adding:
             return
         if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
@@ -92,7 +98,9 @@ class _NormalForm(cst.CSTTransformer):
                 self._named[one] = named[one]
         texts = [named[one] for one in losses]
         if len(set(texts)) == len(texts):
-            self._totals.update(dict.fromkeys(totals, f"tf.add_n([{', '.join(texts)}, *tf.losses.get_regularization_losses()])"))
+            self._totals.update(
+                dict.fromkeys(totals, f"tf.add_n([{', '.join(texts)}, *tf.losses.get_regularization_losses()])")
+            )
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
         name = self._named.get(original_node.value)

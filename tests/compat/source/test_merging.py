@@ -39,7 +39,13 @@ HEADS = """import tensorflow as tf
 def logits(x, n):
     return tf.layers.dense(x, n)
 """
-FILES = {"train.py": SCRIPT, "net/__init__.py": "", "net/blocks.py": BLOCKS, "net/heads.py": HEADS, "net/sizes.py": "MORE = 1\n"}
+FILES = {
+    "train.py": SCRIPT,
+    "net/__init__.py": "",
+    "net/blocks.py": BLOCKS,
+    "net/heads.py": HEADS,
+    "net/sizes.py": "MORE = 1\n",
+}
 
 
 def merged(files: Mapping[str, str]) -> dict[str, Merged]:
@@ -94,5 +100,12 @@ def test_imports_of_everything_are_followed() -> None:
 def test_an_import_of_which_nothing_is_known_may_make_layers() -> None:
     modules = Modules({ROOT / name: text for name, text in FILES.items()}, ROOT)
     path = ROOT / "train.py"
-    unknown = ("net.blocks.other", "net.blocks.build", "elsewhere.network", "tensorflow_hub.Module", "numpy.sum", "os.path.join")
+    unknown = (
+        "net.blocks.other",
+        "net.blocks.build",
+        "elsewhere.network",
+        "tensorflow_hub.Module",
+        "numpy.sum",
+        "os.path.join",
+    )
     assert [modules.may_make_layers(path, name) for name in unknown] == [False, True, True, True, False, False]

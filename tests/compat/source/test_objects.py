@@ -79,7 +79,9 @@ def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
     "text",
     [
         METHOD.replace("self.head(features)", "self.network(features)"),
-        METHOD.replace("        return tf.estimator.EstimatorSpec", "        self.mode = mode\n        return tf.estimator.EstimatorSpec"),
+        METHOD.replace(
+            "        return tf.estimator.EstimatorSpec", "        self.mode = mode\n        return tf.estimator.EstimatorSpec"
+        ),
         METHOD.replace("model_fn=self._model_fn", "model_fn=wrapped(self._model_fn)"),
     ],
     ids=["may make layers", "keeps a value", "passed on"],

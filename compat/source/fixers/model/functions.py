@@ -590,7 +590,9 @@ class _Analysis:
             return all(self._is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
-        kinds = cst.Assign | cst.AnnAssign | cst.AugAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        kinds = (
+            cst.Assign | cst.AnnAssign | cst.AugAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        )
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
 
 

@@ -55,14 +55,26 @@ class _Putting:
         name = simple_name(call.func) if isinstance(call, cst.Call) else ""
         function = self._functions.get(name)
         given = _given(call, function) if function is not None and isinstance(call, cst.Call) else None
-        if function is None or given is None or name in self.used or function.decorators or not makes(self._script, function, SPEC):
+        if (
+            function is None
+            or given is None
+            or name in self.used
+            or function.decorators
+            or not makes(self._script, function, SPEC)
+        ):
             return list(body)
         assert isinstance(call, cst.Call)
         passed = {key: value for key, value in given.items() if code(value) != key}
         same = {key: code(value) for key, value in passed.items() if isinstance(value, cst.Name) and value.value in _PARAMETERS}
         rest = {key: value for key, value in passed.items() if key not in same}
-        inside = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)]
-        taken = {each for one in body[:-1] for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(_PARAMETERS)
+        inside = [
+            one
+            for one in function.body.body
+            if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
+        ]
+        taken = {each for one in body[:-1] for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(
+            _PARAMETERS
+        )
         own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
         clashing = own & taken
         names = {**{key: _renamed(function, key) for key in clashing}, **same}
@@ -70,7 +82,11 @@ class _Putting:
             if set(names.values()) & (taken | own) - set(same.values()) or (set(same.values()) & own):
                 return list(body)
             function = self._script.renamed(function, names)
-            inside = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)]
+            inside = [
+                one
+                for one in function.body.body
+                if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
+            ]
         self.used.setdefault(name, call)
         bindings = [_assigned(cst.Name(names.get(key, key)), value) for key, value in rest.items()]
         return [*body[:-1], *bindings, *inside]
@@ -163,8 +179,12 @@ class _Putting:
             return None if set(names.values()) & taken else self._statements(statement, other, taken, same)
         bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
         ended: list[Statement] = []
-        if assignment is not None and isinstance(returned, cst.Return) and returned.value is not None and isinstance(last, cst.SimpleStatementLine) and (
-            code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1
+        if (
+            assignment is not None
+            and isinstance(returned, cst.Return)
+            and returned.value is not None
+            and isinstance(last, cst.SimpleStatementLine)
+            and (code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1)
         ):
             ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
         made: list[Statement] = [*bindings, *inner]

@@ -54,7 +54,10 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.layers.batch_norm": ("FusedBatchNormalization", _CONTRIB_NORM),
     "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
-    "contrib.layers.dropout": ("Dropout", ("inputs", "keep_prob", "noise_shape", "is_training", "outputs_collections", "scope", "seed")),
+    "contrib.layers.dropout": (
+        "Dropout",
+        ("inputs", "keep_prob", "noise_shape", "is_training", "outputs_collections", "scope", "seed"),
+    ),
     "contrib.layers.flatten": ("Flatten", ("inputs",)),
     "contrib.layers.fully_connected": ("Dense", ("inputs", "num_outputs", *_CONTRIB_WEIGHTS)),
     "contrib.layers.max_pool2d": ("MaxPooling2D", ("inputs", "kernel_size", "stride", "padding")),
