@@ -76,7 +76,8 @@ class _File:
     def chains(self) -> list[tuple[ast.Name | ast.Attribute, str]]:
         """The names and dotted names that the module reads, with what each means."""
         found: list[tuple[ast.Name | ast.Attribute, str]] = []
-        for kind in (ast.Attribute, ast.Name):
+        kinds: tuple[type[ast.Attribute | ast.Name], ...] = (ast.Attribute, ast.Name)
+        for kind in kinds:
             for node, place in self.names.nodes(kind):
                 if isinstance(node.ctx, ast.Load) and _root(node) is not None:
                     meaning = self.names.resolve(node, place.scope)

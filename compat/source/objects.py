@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 _SPEC = "EstimatorSpec"
 _MAKES = re.compile(
@@ -16,6 +18,7 @@ _OF_DICTS = ("get", "items", "keys", "values", "copy", "format")
 _NO_BASE = ("object", "abc.ABC", "ABC")
 _Edits = dict[tuple[int, int], tuple[int, str]]
 _Function = ast.FunctionDef
+_Methods = Mapping[str, tuple[str, ast.FunctionDef]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,8 +202,9 @@ class _Step:
             ):
                 continue
             for statement in ast.walk(function):
-                value = statement.value if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-                target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+                if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                    continue
+                value, target = statement.value, statement.targets[0]
                 if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and isinstance(target, ast.Name):
                     owner = self._classes.get(value.func.id)
                     new = self._without_object(function, statement, target.id, value, owner) if owner is not None else None
@@ -218,86 +222,82 @@ class _Step:
         return "mode" in _parameters(function) and any(isinstance(one, ast.Name) and one.id in others for one in calls)
 
     def _without_object(
-        self, function: _Function, statement: ast.stmt, name: str, made: ast.Call, owner: ast.ClassDef
+        self, function: _Function, statement: ast.Assign, name: str, made: ast.Call, owner: ast.ClassDef
     ) -> Unfolded | None:
         line = self._classes_of(owner)
-        if line is None or not _MAKES.search("\n".join(ast.unparse(one) for one in line)):
+        members = _members(line) if line is not None else None
+        if line is None or members is None or not _MAKES.search("\n".join(ast.unparse(one) for one in line)):
             return None
-        methods: dict[str, tuple[str, _Function]] = {}
-        constants: dict[str, ast.Assign] = {}
-        for one in reversed(line):
-            for part in one.body:
-                if isinstance(part, _Function):
-                    methods[f"{one.name}.{part.name}"] = methods[part.name] = (one.name, part)
-                elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and len(part.targets) == 1:
-                    constants[part.targets[0].id] = part
-                elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)) and not isinstance(
-                    part, ast.Pass
-                ):
-                    return None
-        uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
+        methods, constants = members
+        uses = self._uses(function, statement, name, {*methods, *constants, *self._attributes(methods)})
+        order = self._order(uses[1], methods, line) if uses is not None else None
+        if uses is None or order is None or made.func.lineno != statement.lineno:
+            return None
+        assigned = {*self._attributes({key: methods[key] for key in order}), *constants}
+        functions, variables = {_spelled(name, one) for one in order}, {_spelled(name, one) for one in assigned}
+        if (functions | variables) & self._taken() or self._reads_unknown(order, methods, assigned):
+            return None
+        if "__init__" not in order and (made.args or made.keywords):
+            return None
+        indent = " " * statement.col_offset
+        pieces = [
+            (f"{indent}{_spelled(name, key)} = {ast.unparse(part.value)}", part.lineno) for key, part in constants.items()
+        ]
+        for key in order:
+            where, method = methods[key]
+            of = functools.partial(self._of_object, name=name, where=where, line=line)
+            pieces += self._moved(method, _spelled(name, key), indent, of)
+        first, last = statement.lineno, statement.end_lineno or 0
+        if "__init__" in order:
+            call = "\n".join(self._lines[first - 1 : last])
+            start = len(self._lines[first - 1].encode()[: made.func.end_col_offset].decode())
+            texts = (indent + _spelled(name, "__init__") + call[start:]).split("\n")
+            pieces += [(text, first + place) for place, text in enumerate(texts)]
+        spans: dict[tuple[int, int], list[tuple[str, int]]] = {(first, last): pieces}
+        for one in line:
+            spans |= self._without_class(one, line, made, {methods[key][1] for key in order})
+        return self._written(spans, uses[0], functions, variables)
+
+    def _taken(self) -> set[str]:
+        """Returns the names of the script."""
+        names = {one.id for one in ast.walk(self._tree) if isinstance(one, ast.Name)}
+        return names | {one.arg for one in ast.walk(self._tree) if isinstance(one, ast.arg)}
+
+    def _uses(self, function: _Function, statement: ast.Assign, name: str, known: set[str]) -> tuple[_Edits, list[str]] | None:
+        """Returns the changes of the places that name an object, and the attributes that they name; None if one is not plain."""
         parents = {child: parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
         edits: _Edits = {}
-        wanted: dict[str, None] = {"__init__": None} if "__init__" in methods else {}
-        known = {*methods, *constants, *self._attributes(methods)}
-        for one in uses:
+        wanted = ["__init__"] if "__init__" in known else []
+        for one in ast.walk(function):
+            if not isinstance(one, ast.Name) or one.id != name:
+                continue
             parent = parents[one]
             if isinstance(one.ctx, ast.Store):
                 if parent is not statement:
                     return None
-            elif isinstance(parent, ast.Attribute) and parent.attr in known and parent.end_lineno == one.lineno:
-                edits[one.lineno, one.col_offset] = parent.end_col_offset or 0, _spelled(name, parent.attr)
-                wanted |= {parent.attr: None} if parent.attr in methods else {}
-            elif isinstance(parent, ast.Call) and parent.func is one and "__call__" in methods:
-                edits[one.lineno, one.col_offset] = one.end_col_offset or 0, _spelled(name, "__call__")
-                wanted["__call__"] = None
+                continue
+            if isinstance(parent, ast.Attribute) and parent.attr in known and parent.end_lineno == one.lineno:
+                end, part = parent.end_col_offset, parent.attr
+            elif isinstance(parent, ast.Call) and parent.func is one and "__call__" in known:
+                end, part = one.end_col_offset, "__call__"
             else:
                 return None
-        taken = {one.id for one in ast.walk(self._tree) if isinstance(one, ast.Name)} | {
-            one.arg for one in ast.walk(self._tree) if isinstance(one, ast.arg)
-        }
+            edits[one.lineno, one.col_offset] = end or 0, _spelled(name, part)
+            wanted.append(part)
+        return edits, wanted
+
+    def _order(self, wanted: list[str], methods: _Methods, line: list[ast.ClassDef]) -> dict[str, None] | None:
+        """Returns the methods that are needed; None if one does more with its object than to name attributes."""
         order: dict[str, None] = {}
-        pending = list(wanted)
+        pending = [one for one in wanted if one in methods]
         while pending:
-            one_name = pending.pop(0)
-            if one_name in order:
-                continue
-            order[one_name] = None
-            more = self._calls_within(methods[one_name], methods, line)
+            name = pending.pop(0)
+            more = self._calls_within(methods[name], methods, line) if name not in order else []
             if more is None:
                 return None
+            order[name] = None
             pending += more
-        assigned = {*self._attributes({key: methods[key] for key in order}), *constants}
-        new_names = {_spelled(name, one) for one in (*order, *assigned)}
-        if new_names & taken or self._reads_unknown(order, methods, assigned):
-            return None
-        indent = " " * statement.col_offset
-        pieces: list[tuple[str, int]] = []
-        for key, part in constants.items():
-            pieces.append((f"{indent}{_spelled(name, key)} = {ast.unparse(part.value)}", part.lineno))
-        for key in order:
-            where, method = methods[key]
-            pieces += self._moved(
-                method, _spelled(name, key), indent, lambda node, where=where: self._of_object(node, name, where, methods, line)
-            )
-        first, last = statement.lineno, statement.end_lineno or 0
-        call = "\n".join(self._lines[first - 1 : last])
-        start = len(self._lines[first - 1].encode()[: made.func.col_offset].decode()) if made.func.lineno == first else None
-        if start is None:
-            return None
-        if "__init__" in order:
-            pieces += [
-                (text, first + place)
-                for place, text in enumerate(
-                    (indent + _spelled(name, "__init__") + call[start + len(made.func.id) :]).split("\n")
-                )
-            ]
-        elif made.args or made.keywords:
-            return None
-        spans: dict[tuple[int, int], list[tuple[str, int]]] = {(first, last): pieces}
-        for one in line:
-            spans |= self._without_class(one, line, made, {methods[key][1] for key in order})
-        return self._written(spans, edits, {_spelled(name, one) for one in order}, {_spelled(name, one) for one in assigned})
+        return order
 
     def _without_class(
         self, owner: ast.ClassDef, line: list[ast.ClassDef], made: ast.Call, moved: set[_Function]
@@ -333,7 +333,7 @@ class _Step:
         )
         return line if plain else None
 
-    def _attributes(self, methods: Mapping[str, tuple[str, _Function]]) -> set[str]:
+    def _attributes(self, methods: _Methods) -> set[str]:
         return {
             node.attr
             for _, method in methods.values()
@@ -341,9 +341,7 @@ class _Step:
             if _is_of_self(node) and isinstance(node.ctx, ast.Store)
         }
 
-    def _calls_within(
-        self, found: tuple[str, _Function], methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]
-    ) -> list[str] | None:
+    def _calls_within(self, found: tuple[str, _Function], methods: _Methods, line: list[ast.ClassDef]) -> list[str] | None:
         """Returns the methods that a method names; None if it does more with its object than to name attributes."""
         where, method = found
         names: list[str] = []
@@ -396,20 +394,15 @@ class _Step:
                 return f"{one.name}.{node.attr}"
         return f".{node.attr}"
 
-    def _of_object(
-        self, node: ast.AST, name: str, where: str, methods: Mapping[str, tuple[str, _Function]], line: list[ast.ClassDef]
-    ) -> tuple[ast.AST, str] | None:
+    def _of_object(self, node: ast.AST, name: str, where: str, line: list[ast.ClassDef]) -> tuple[ast.AST, str] | None:
         target = self._super(node, where, line)
         if target is not None:
             return node, _spelled(name, target)
         if _is_of_self(node):
-            assert isinstance(node, ast.Attribute)
             return node, _spelled(name, node.attr)
         return (node, _spelled(name, "__call__")) if isinstance(node, ast.Name) and node.id == "self" else None
 
-    def _reads_unknown(
-        self, order: Mapping[str, None], methods: Mapping[str, tuple[str, _Function]], assigned: set[str]
-    ) -> bool:
+    def _reads_unknown(self, order: Mapping[str, None], methods: _Methods, assigned: set[str]) -> bool:
         reads = {node.attr for key in order for node in ast.walk(methods[key][1]) if _is_of_self(node)}
         return not reads <= {*assigned, *methods}
 
@@ -476,7 +469,22 @@ def _spelled(name: str, part: str) -> str:
     return f"{name}_{part.replace('.', '_').replace('__', '').strip('_')}"
 
 
-def _is_of_self(node: ast.AST) -> bool:
+def _members(line: list[ast.ClassDef]) -> tuple[_Methods, dict[str, ast.Assign]] | None:
+    """Returns the methods and constants of a class and its bases; None if there is anything else."""
+    methods: dict[str, tuple[str, ast.FunctionDef]] = {}
+    constants: dict[str, ast.Assign] = {}
+    for one in reversed(line):
+        for part in one.body:
+            if isinstance(part, _Function):
+                methods[f"{one.name}.{part.name}"] = methods[part.name] = (one.name, part)
+            elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and len(part.targets) == 1:
+                constants[part.targets[0].id] = part
+            elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)) and not isinstance(part, ast.Pass):
+                return None
+    return methods, constants
+
+
+def _is_of_self(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 

@@ -142,30 +142,16 @@ class _Putting:
         if given is None:
             given = _given(call, function) if call is not None else None
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        last = body[-1] if body else None
-        scope = (
-            last if isinstance(last, cst.With) and isinstance(last.body, cst.IndentedBlock) else None
-        )  # it returns from a scope
-        within = (
-            [one for one in scope.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            if scope is not None
-            else []
-        )
-        last = within[-1] if within else last
-        if given is None or function.decorators:
-            return None
-        if assignment is None:
-            scope, within = None, []
-        elif not isinstance(last, cst.SimpleStatementLine):
+        scope, within = _scope_of_return(body) if assignment is not None else (None, [])
+        last = [*body, *within][-1] if body else None
+        if given is None or function.decorators or (assignment is not None and not isinstance(last, cst.SimpleStatementLine)):
             return None
         returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
         inner_returns = {each for one in nodes(function.body, cst.FunctionDef) for each in nodes(one, cst.Return)}
         jumps = [
             one for one in nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal) if one not in inner_returns
         ]
-        if assignment is None and jumps:
-            return None
-        if assignment is not None and (not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]):
+        if jumps != ([] if assignment is None else [returned]) or not (assignment is None or _returns_value(returned)):
             return None
         inner = [one for one in (body if assignment is None else body[:-1]) if not is_text(one) and code(one).strip() != "pass"]
         passed = {name: value for name, value in given.items() if code(value) != name}
@@ -213,6 +199,18 @@ class _Putting:
         header = statement.with_changes(orelse=None)
         changed = self._of_block(rest, others, names.union(*reads_and_writes(header)))
         return statement.with_changes(orelse=changed) if changed is not None else None
+
+
+def _scope_of_return(body: Sequence[Statement]) -> tuple[cst.With | None, list[Statement]]:
+    """Returns the block at the end of a function from inside of which it returns, and the statements of the block."""
+    last = body[-1] if body else None
+    if not isinstance(last, cst.With) or not isinstance(last.body, cst.IndentedBlock):
+        return None, []
+    return last, [one for one in last.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+
+
+def _returns_value(statement: cst.CSTNode | None) -> bool:
+    return isinstance(statement, cst.Return) and statement.value is not None
 
 
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:
