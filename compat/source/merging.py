@@ -311,7 +311,7 @@ def _wanted(script: _File, modules: Modules) -> list[tuple[_File, str]]:
         seen.add((file.path, name))
         for _, meaning in file.within(file.definitions[name]):
             other = modules.definition(file, meaning)
-            if other is not None and modules.makes_layers(*other):
+            if other is not None and modules.makes_layers(*other) and _can_move(other[0].definitions[other[1]]):
                 visit(*other)
         if file is not script:
             found[file.path, name] = file, name
@@ -319,6 +319,13 @@ def _wanted(script: _File, modules: Modules) -> list[tuple[_File, str]]:
     for name in starts:
         visit(script, name)
     return list(found.values())
+
+
+def _can_move(node: ast.AST) -> bool:
+    """Returns False for a definition that binds names of its module, or imports by the module's place."""
+    inside = list(ast.walk(node))
+    relative = any(isinstance(one, ast.ImportFrom) and one.level for one in inside)
+    return not relative and not any(isinstance(one, ast.Global) for one in inside)
 
 
 def _takes_mode(node: ast.AST) -> bool:

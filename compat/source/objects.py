@@ -374,11 +374,10 @@ class _Step:
             and "\n" in one.value
             and ast.get_docstring(method, clean=False) != one.value
         ]
-        return (
-            None
-            if bare or inner or _parameters(method)[:1] != ["self"] or any(name not in methods for name in names)
-            else names
-        )
+        functions = [one for one in ast.walk(method) if isinstance(one, _Function) and one is not method]
+        closed = any(_is_of_self(one) and isinstance(one.ctx, ast.Store) for each in functions for one in ast.walk(each))
+        plain = not (bare or inner or closed) and _parameters(method)[:1] == ["self"]
+        return names if plain and all(name in methods for name in names) else None
 
     def _super(self, node: ast.AST, where: str, line: list[ast.ClassDef]) -> str | None:
         """Returns the method that ``super().name`` means."""

@@ -59,6 +59,9 @@ class _NormalForm(cst.CSTTransformer):
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         return False
 
+    def visit_Global(self, node: cst.Global) -> bool:
+        return False
+
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
         return updated_node.with_changes(attr=original_node.attr)
 
@@ -87,6 +90,8 @@ class _NormalForm(cst.CSTTransformer):
             one.name.value for one in functions if any(self._script.called(each) in _LOSSES for each in nodes(one, cst.Call))
         }
         if taken & adding:
+            return
+        if not all(isinstance(one, cst.Call) and not one.args for one in totals):
             return
         if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
             return

@@ -120,10 +120,11 @@ class Script:
         return imported.pop() if len(imported) == 1 else ""
 
     def imported_as(self, node: cst.Name) -> str:
-        """Returns the name that an import gave to a name, as the import spells it; empty for all else."""
+        """Returns what a name means that an import alone binds, as the import spells it; empty for all else."""
         found = self._names.get(node, ())
-        names = {one.name for one in (found() if callable(found) else found) if one.source is QualifiedNameSource.IMPORT}
-        return names.pop() if len(names) == 1 else ""
+        names = list(found() if callable(found) else found)
+        is_import = len(names) == 1 and names[0].source is QualifiedNameSource.IMPORT
+        return names[0].name if is_import else ""
 
     def module_behind(self, node: cst.CSTNode) -> str:
         """Returns the module for which the script has a name of its own, if an expression begins with that; empty for all else."""

@@ -109,3 +109,8 @@ def test_an_import_of_which_nothing_is_known_may_make_layers() -> None:
         "os.path.join",
     )
     assert [modules.may_make_layers(path, name) for name in unknown] == [False, True, True, True, False, False]
+
+
+def test_a_function_that_imports_by_its_modules_place_stays() -> None:
+    blocks = BLOCKS.replace("def build(x, units):\n", "def build(x, units):\n    from . import sizes\n\n")
+    assert "def build" not in merged({**FILES, "net/blocks.py": blocks})["train.py"].text

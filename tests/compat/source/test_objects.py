@@ -40,8 +40,18 @@ def check_noop(text: str) -> None:
         PLAIN.replace("    def __call__", "    @property\n    def __call__"),
         PLAIN.replace("tf.layers.dense(x, self.n)", "x * self.n"),
         PLAIN.replace("y = net(features)", "net_n = net(features)"),
+        PLAIN.replace("self.n = n", "def keep():\n            self.n = n\n        keep()"),
     ],
-    ids=["unknown base", "bare self", "passed on", "unknown attribute", "decorated", "no layers", "taken name"],
+    ids=[
+        "unknown base",
+        "bare self",
+        "passed on",
+        "unknown attribute",
+        "decorated",
+        "no layers",
+        "taken name",
+        "kept by a closure",
+    ],
 )
 def test_an_object_with_a_use_that_is_not_known_stays(text: str) -> None:
     check_noop(text)
