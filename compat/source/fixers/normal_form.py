@@ -74,14 +74,7 @@ class _NormalForm(cst.CSTTransformer):
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         totals = [one for one in nodes(node.body, cst.Call) if self._script.called(one) == _TOTAL]
         losses = [one for one in nodes(node.body, cst.Call) if self._script.called(one) in _LOSSES]
-        lines = [one for one in node.body.body if isinstance(one, cst.SimpleStatementLine) and len(one.body) == 1]
-        named: dict[cst.CSTNode, str] = {}
-        for line in lines:
-            only = line.body[0]
-            if isinstance(only, cst.Assign) and len(only.targets) == 1 and isinstance(only.targets[0].target, cst.Name):
-                named[only.value] = only.targets[0].target.value
-            elif isinstance(only, cst.Expr):
-                named[only.value] = ""
+        named = _named_values(node)
         taken = {simple_name(one) for one in nodes(node, cst.Name)}
         functions = [
             one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node
@@ -133,6 +126,18 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+
+def _named_values(function: cst.FunctionDef) -> dict[cst.CSTNode, str]:
+    """Returns the values of a function's own statements with the names that they get; the name is empty if nothing takes a value."""
+    named: dict[cst.CSTNode, str] = {}
+    for line in function.body.body:
+        only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if isinstance(only, cst.Assign) and len(only.targets) == 1 and isinstance(only.targets[0].target, cst.Name):
+            named[only.value] = only.targets[0].target.value
+        elif isinstance(only, cst.Expr):
+            named[only.value] = ""
+    return named
 
 
 def _reduces(call: cst.CSTNode) -> bool:

@@ -480,7 +480,9 @@ class _Analysis:
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
         for call in self._frozen:
             message = "momentum is 1: the script does not run UPDATE_OPS, so the averages stay as they begin; if not meant, take it away"
-            yield Change(self._script.line(call), code(call.func), Outcome.APPROXIMATE, message)
+            yield Change(
+                self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
+            )
         for key in self._served[1] if self._served is not None else ():
             message = "left out: it is no PredictOutput of the predictions; exports have no such signature"
             yield Change(self._script.line(key), f"export_outputs[{code(key)}]", Outcome.APPROXIMATE, message)
