@@ -24,7 +24,6 @@ from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.legacy import install
 from estimator_bridge.legacy.distribution.launched.launched_task import join_launcher
 from estimator_bridge.script import run
-from tests.running import python_output
 
 
 def _own_address() -> str | None:
@@ -167,9 +166,11 @@ def test_a_task_with_a_server_waits_for_the_servers_of_the_others(tmp_path: Path
         ready.join()
 
 
-def audited_training_and_evaluation(folder: Path) -> list[str]:
-    """Returns what still refers to the graphs of an audited training and an evaluation after both have ended."""
+def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations between trainings would fill the memory of a long job."""
     install()
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
     v1, graphs = tf.compat.v1, []
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
@@ -178,27 +179,14 @@ def audited_training_and_evaluation(folder: Path) -> list[str]:
         train_op = v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step())
         return v1.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    estimator = v1.estimator.Estimator(model_fn, str(folder / "model"))
+    auditing = AuditPlan(500, tmp_path)
+    auditing.publish()
+    estimator = v1.estimator.Estimator(model_fn, str(tmp_path / "model"))
     with join_launcher():
         estimator.train(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
         estimator.evaluate(lambda: tf.data.Dataset.from_tensors([[1.0]]), steps=1)
     gc.collect()
-    assert len(graphs) == 2
-    return [repr(referrer)[:500] for graph in graphs for referrer in gc.get_referrers(graph()) if graph() is not None]
-
-
-@pytest.mark.usefixtures("warm_python")
-def test_an_audit_keeps_no_graph_of_what_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluations between trainings would fill the memory of a long job.
-
-    The process is a new one: other tests of this process may keep a graph that was the default one.
-    """
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    auditing = AuditPlan(500, tmp_path)
-    auditing.publish()
-    program = f"from {__name__} import *; print(audited_training_and_evaluation(Path({str(tmp_path)!r})))"
-    left = python_output(sys.executable, "-c", program)
 
     reports = [AuditRecord.from_json(line) for line in auditing.file(TaskId("worker", 0)).read_text().splitlines()]
     assert [len(report.batches) for report in reports] == [0, 1]
-    assert left.splitlines()[-1] == "[]"
+    assert [graph() for graph in graphs] == [None, None]
