@@ -31,3 +31,18 @@ def test_an_operation_that_fails_tells_its_reason_first(fail: Callable[[], Any])
 
     assert first.endswith("InvalidArgumentError: indices[1] = 10 is not in [0, 10)")
     assert not [line for line in others if "defined at" in line or "File " in line]
+
+
+def test_an_error_in_a_function_that_autograph_has_rewritten_tells_the_scripts_line_and_its_reason() -> None:
+    @tf.function
+    def step(rows: Any) -> Any:
+        if tf.reduce_sum(rows) > 0:
+            return rows + tf.zeros([3])
+        return rows
+
+    with pytest.raises(ValueError, match="in user code") as caught:
+        step(tf.ones([2]))
+
+    *own, reason = message_lines(caught.value)
+    assert own[0] == f"{__file__}:{step.python_function.__code__.co_firstlineno + 2} in step: if tf.reduce_sum(rows) > 0:"
+    assert reason.strip().startswith("ValueError: Dimensions must be equal, but are 2 and 3")

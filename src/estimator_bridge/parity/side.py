@@ -41,6 +41,9 @@ _WHERE_DEFINED = re.compile(
     r"Graph execution error:\s*(?:Detected at node .*\n(?:(?:.*\n)*?Node: .*\n|(?: *(?:File .*|<stack traces unavailable>)?\n)*))+"
 )
 """What TensorFlow puts before the message of an operation that fails in a graph."""
+_IN_USER_CODE = re.compile(r"^\S+: in user code:\n")
+_FRAME = re.compile(r'^ *File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+).*\n(?P<code>.*)\n', re.MULTILINE)
+"""What AutoGraph puts before the message of an error in a function that it has rewritten, whose own frames name no file of the script."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,7 +260,14 @@ def message_lines(error: BaseException) -> list[str]:
         ['ValueError: no rows']
     """
     text = _WHERE_DEFINED.sub("", "".join(traceback.format_exception_only(error))).partition("Original stack trace for")[0]
+    if _IN_USER_CODE.match(text):
+        text = _FRAME.sub(_own_frame, _IN_USER_CODE.sub("", text))
     return [line for line in text.splitlines() if line.strip()][:_MESSAGE_LINES]
+
+
+def _own_frame(frame: re.Match[str]) -> str:
+    """Returns a frame of the script's own in one line, and nothing for any other."""
+    return f"{frame['file']}:{frame['line']} in {frame['name']}: {frame['code'].strip()}\n" if is_users(frame["file"]) else ""
 
 
 def _record_imports(trace: Trace) -> None:

@@ -279,6 +279,17 @@ def test_labels_of_another_shape_are_seen_in_what_an_eager_step_computes(tmp_pat
     assert (found.name, "of the new script combines" in found.seen) == (CauseName.BROADCAST, True), found
 
 
+def test_labels_of_another_shape_are_seen_by_the_number_of_elements_where_their_rank_is_not_known(tmp_path: Path) -> None:
+    """``tf.squeeze`` of rows whose number is not known may leave any rank."""
+
+    def of_labels(shape: Callable[[Any], Any]) -> Model:
+        return lambda x, labels, kernel, out: loss_of(tf.matmul(hidden(x, kernel), out[:4]), shape(labels[:, None]))
+
+    found = cause_of(of_labels(lambda labels: labels), of_labels(tf.squeeze), tmp_path)
+
+    assert (found.name, "of the new script combines" in found.seen) == (CauseName.BROADCAST, True), found
+
+
 @pytest.mark.parametrize(
     ("new", "name", "words"),
     [

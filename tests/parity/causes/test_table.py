@@ -111,6 +111,15 @@ def test_an_epsilon_of_keras_that_has_no_counterpart_is_no_cause() -> None:
     assert found.name is CauseName.UPDATE
 
 
+def test_an_epsilon_of_keras_is_the_cause_beside_small_accumulators() -> None:
+    """Updates of an Adagrad that starts near 0 become smaller by it, and not all by the same share."""
+    old = changed(PLAIN, epsilon=0.0, dampening=1e-8, name="AdagradOptimizer")  # the slots are about 1e-8
+    found = cause_of(old, changed(old, epsilon=1e-7, name="Adagrad", hyperparameters=(("epsilon", 1e-7),)))
+
+    assert found.name is CauseName.EPSILON
+    assert "old 0, new 1e-07" in found.seen
+
+
 @pytest.mark.parametrize(
     ("old", "new", "is_noise"),
     [

@@ -76,7 +76,7 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
             if one < found[0]
             and old[one].type == new[other].type
             and _shared(old, new, one, other)
-            and (_size(old[one]) > 1 or _size(old[found[0]]) <= 1)  # not a factor of a penalty, which may be written otherwise
+            and (old[one].size > 1 or old[found[0]].size <= 1)  # not a factor of a penalty, which may be written otherwise
         ]
         found = min(surer, default=found)
     if found is None:
@@ -95,7 +95,7 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 
     def rank(pair: tuple[int, int]) -> tuple[bool, bool, bool, float, int, int, int]:
         mine, its = pair
-        shared, size = len(_shared(old, new, mine, its)), min(_size(old[mine]), _size(new[its]))
+        shared, size = len(_shared(old, new, mine, its)), min(old[mine].size, new[its].size)
         is_mask = _is_mask(old[mine]) or _is_mask(new[its])  # which right rewrites compute otherwise, too
         return size > 1, not is_mask, shared > 0, 0.0 if shared else size, -mine, shared, -its
 
@@ -111,8 +111,8 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 def _meeting(side: Side, other: Side) -> list[int]:
     """Returns the places of the values on the way to the loss in which one that the other side computes meets one that it does not."""
     equal = _counterparts(side, other, strict=False)
-    found = (place for place in sorted(_different(side, equal)) if _size(side[place]) > 1)
-    return [place for place in found if any(one in equal and _size(side[one]) > 1 for one in side[place].inputs)]
+    found = (place for place in sorted(_different(side, equal)) if side[place].size > 1)
+    return [place for place in found if any(one in equal and side[one].size > 1 for one in side[place].inputs)]
 
 
 def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
@@ -124,10 +124,6 @@ def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
         if {value.type, other.type} <= _ACTIVATIONS and value.type != other.type and _shared(old, new, mine, its)
     )
     return next(pairs, None)
-
-
-def _size(value: ForwardValue) -> float:
-    return value.numbers[0] if value.numbers else 0.0
 
 
 def _is_simple(old: Side, new: Side, mine: int, its: int) -> bool:
@@ -169,7 +165,7 @@ def _different(side: Side, equal: Collection[int]) -> set[int]:
 def _is_mask(value: ForwardValue) -> bool:
     """Returns True for a number, and for zeros and ones: a loop over sequences may be given their lengths in any form."""
     _, total, sizes, squares, *_ = value.numbers or (0.0,) * 7
-    return _size(value) <= 1 or total == sizes == squares
+    return value.size <= 1 or total == sizes == squares
 
 
 def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
