@@ -243,14 +243,17 @@ def _rewrite(
     free = dataclasses.replace(plan, is_free=True)
     plans = {"legacy": plan, "new": plan, "free": free}
     orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
-    seconds = {side: run_side(order, watch) for side, order in orders.items()}
+    seconds = {"legacy": run_side(orders.pop("legacy"), watch)}
+    old = Trace(Path(folder) / "legacy")
+    check_has_trained(old)
+    seconds |= {side: run_side(order, watch) for side, order in orders.items()}
     if noise:
         again = _run_again(orders["new"], seconds, watch)
     from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
     command = (str(script), str(plan.script), *script.args)
     judged = functools.partial(judge_rewrite, plan=plan, command=command, thresholds=thresholds)
-    old, new, freely = (order.trace(side) for side, order in orders.items())
+    new, freely = (order.trace(side) for side, order in orders.items())
     result = judged(old, new, freely)
     if result.cause and (side := _MORE.get(result.cause.name)):
         once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
@@ -266,6 +269,25 @@ def _rewrite(
     if noise:
         result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))
     return dataclasses.replace(result, seconds=seconds)
+
+
+def check_has_trained(old: Trace) -> None:
+    """Refuses a recording of trainings without a step, from which no rewrite can start.
+
+    Args:
+        old: Trace of the old script.
+
+    Raises:
+        BridgeError: The trainings ended before their first step.
+    """
+    asked = [f"{event['call']} up to step {event['max_steps']}" for event in old.events("train") if event["max_steps"]]
+    if any(old.events("train")) and not any(old.events("step")):
+        raise BridgeError(
+            "The old script trained no step, so its rewrite cannot be compared.",
+            expected="a training of at least one step",
+            received=f"{', '.join(asked) or 'a training'} that ended at once",
+            fix="Give both scripts a new model_dir: a checkpoint of an earlier run may have reached max_steps. Else see if the input is empty.",
+        )
 
 
 def _fits_each_step(old: Trace, plan: RewritePlan) -> bool:

@@ -33,7 +33,10 @@ _REORDERING = frozenset(
         "SplitV",
     }
 )
+_PADS = ("Pad", "PadV2")
 _MOVING = _REORDERING - {"ConcatV2", "Reshape", "ExpandDims", "Squeeze"}
+_CHOICE = "tf.where"
+_CHOICES = dict.fromkeys(("Select", "SelectV2"), _CHOICE)
 _LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
 Side = Sequence[ForwardValue]
 
@@ -146,6 +149,8 @@ def _first(side: Side, other: Side, *, strict: bool = False) -> list[int]:
     if is_loss_equal:
         equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
     different = _different(side, equal)
+    if not any(value.type in _PADS for value in other):  # zeros around what both have are another way to write the same
+        different -= {one for one in different if side[one].type in _PADS and not different.intersection(side[one].inputs)}
     found = (place for place in sorted(different) if not different.intersection(side[place].inputs))
     return [place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,)]
 
@@ -309,25 +314,29 @@ def _behind(side: Side, value: ForwardValue) -> set[int]:
 
 
 def _loop(both: str, mine: ForwardValue, its: ForwardValue, missing: list[str]) -> tuple[CauseName, str, str]:
-    kinds = sorted(
-        kind
-        for kind in {*mine.body, *its.body}
-        if (kind in _ACTIVATIONS or kind.startswith("constant ")) and mine.body.get(kind, 0) != its.body.get(kind, 0)
+    here, there = ({_CHOICES.get(kind, kind): number for kind, number in value.body.items()} for value in (mine, its))
+    told = {kind for kind in {*here, *there} if kind in _ACTIVATIONS or kind == _CHOICE or kind.startswith("constant ")}
+    kinds = sorted(kind for kind in told if here.get(kind, 0) != there.get(kind, 0))
+    unequal = [f"{kind}: old {here.get(kind, 0)}, new {there.get(kind, 0)}" for kind in kinds]
+    seen = f"{both} In the loop or function that computes them: {some(unequal, 6)}." if here and there and unequal else both
+    name, change = (
+        CauseName.RECURRENT,
+        (
+            "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
+            "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
+        ),
     )
-    unequal = [f"{kind}: old {mine.body.get(kind, 0)}, new {its.body.get(kind, 0)}" for kind in kinds]
-    seen = (
-        f"{both} In the loop or function that computes them: {some(unequal, 6)}."
-        if mine.body and its.body and unequal
-        else both
-    )
-    change = (
-        "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
-        "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
-    )
+    if not _ACTIVATIONS & {*here, *there}:  # a loop of another kind, such as the sum over all paths of a CRF
+        name, change = (
+            CauseName.FORWARD_PASS,
+            (
+                "Compare the two loops: what they begin with, which steps they take, and tf.where, which keeps values behind a sequence's end."
+            ),
+        )
     if missing:
         seen += f" Only the old one is computed from {some(missing)} of the batch."
         change = f"Give the new script's layer {some(missing)}, e.g., as the mask of a sequence's lengths. {change}"
-    return CauseName.RECURRENT, seen, change
+    return name, seen, change
 
 
 def _activation(
