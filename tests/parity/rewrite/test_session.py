@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -29,6 +30,35 @@ def test_batches_have_the_static_size_that_both_scripts_have(tmp_path: Path, rec
     fed = lockstep(session, own, lambda: lambda: None, CALL)
     assert fed.element_spec.shape.as_list() == [rows]
     assert [batch.numpy().tolist() for batch in fed] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def batches_of(size: int, rows: int = 8) -> list[Any]:
+    return [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+@pytest.mark.parametrize(
+    ("own", "fed"),
+    [
+        (batches_of(2), batches_of(2)),
+        (batches_of(5), batches_of(2)),
+        (batches_of(1), batches_of(2)),
+        (batches_of(3, rows=6), batches_of(2)[:3]),
+        ([*batches_of(8), np.array([9])], [*batches_of(2), np.array([9])]),
+        ([], []),
+    ],
+)
+def test_recorded_batches_of_an_evaluation_have_their_own_size(tmp_path: Path, own: list[Any], fed: list[Any]) -> None:
+    """A rewrite may evaluate the same rows in other batches; it gets as many rows as it reads."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    old.write("structure", call="evaluate-0", leaves=[["features", "int64", 1, None, [], None]])
+    session = Session(new, old, RewritePlan(Script("new.py")))
+    recorded = iter([("evaluate-0", [batch]) for batch in batches_of(2)])
+
+    given = list(session.held_out(own, tf.TensorSpec([None], tf.int64), "evaluate-0", lambda: next(recorded, None)))
+
+    assert [batch.tolist() for batch in given] == [batch.tolist() for batch in fed]
 
 
 def test_sparse_and_ragged_batches_stay_what_they_are(tmp_path: Path) -> None:

@@ -161,9 +161,9 @@ def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
 def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
     """Passes predictions on; the first of them are saved when they end, when the script wants no more, or when it ends itself."""
     kept: dict[str, list[Any]] = defaultdict(list)
-    count = 0
+    count, is_whole = 0, False
     with contextlib.ExitStack() as end:
-        end.callback(lambda: _save_predictions(trace, call, kept, count))
+        end.callback(lambda: _save_predictions(trace, call, kept, count=count, is_whole=is_whole))
         end.callback(atexit.unregister, end.close)
         atexit.register(end.close)  # Python may never close a generator that the script leaves open
         for count, example in enumerate(examples, 1):
@@ -171,11 +171,12 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
                 for key, value in example.items() if isinstance(example, dict) else [("", example)]:
                     kept[key].append(np.asarray(value))
             yield example
+        is_whole = True
 
 
-def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]], count: int) -> None:
+def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]], **facts: Any) -> None:
     np.savez(trace.predictions(call), **{f"key:{key}": stacked(values) for key, values in kept.items()})
-    trace.write("predicted", call=call, count=count)
+    trace.write("predicted", call=call, **facts)
 
 
 def stacked(values: list[Any]) -> Any:

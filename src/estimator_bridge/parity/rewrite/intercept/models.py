@@ -112,6 +112,7 @@ class _Calls:
         is_validation = bool(extra.pop("_use_cached_eval_dataset", False))
         as_dict = given.pop("return_dict", False)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
+        own = own.take(_steps(given))
         for name in ("y", "batch_size", "sample_weight", model_name(original)):
             given.pop(name, None)
         event = self._evaluation(own, is_validation)
@@ -149,7 +150,7 @@ class _Calls:
         if number >= len(past):
             session.note("The new script predicts more often than the old one; those predictions are not compared.")
             return original(model, *args, **kwargs)
-        own = dataset_of(given.get("x"), None, None, given.get("batch_size"))
+        own = dataset_of(given.get("x"), None, None, given.get("batch_size")).take(_steps(given))
         is_tuple = isinstance(own.element_spec, tuple)  # of features, labels and weights; features may be a tuple, too
         own = own.map(lambda *batch: (batch[0],)) if is_tuple else own.map(lambda features: (features,))
         for name in ("batch_size", model_name(original)):
@@ -182,6 +183,12 @@ class _Calls:
         result = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
         session.end_step()
         return result
+
+
+def _steps(given: dict[str, Any]) -> int:
+    """Returns and removes the number of batches that a method is asked to read; -1 for all. Recorded ones may have another size."""
+    steps = given.pop("steps", None)
+    return -1 if steps is None else int(steps)
 
 
 def model_name(original: Callable[..., Any]) -> str:
