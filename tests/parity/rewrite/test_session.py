@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.rewrite.session import CALL, Session, lockstep
@@ -59,6 +60,26 @@ def test_recorded_batches_of_an_evaluation_have_their_own_size(tmp_path: Path, o
     given = list(session.held_out(own, tf.TensorSpec([None], tf.int64), "evaluate-0", lambda: next(recorded, None)))
 
     assert [batch.tolist() for batch in given] == [batch.tolist() for batch in fed]
+
+
+@pytest.mark.parametrize(("own", "call"), [([5, 6], "evaluate-1"), ([1, 2], "evaluate-0"), ([8, 9], "evaluate-0"), ([], "evaluate-0")])
+def test_of_several_evaluations_of_a_step_the_one_of_the_same_rows_is_paired(tmp_path: Path, own: list[int], call: str) -> None:
+    """E.g. the old script evaluates its training and its test data, and the new one only its test data."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    for number, rows in enumerate(([1, 2, 3], [4, 5, 6])):
+        name = f"evaluate-{number}"
+        old.write("structure", call=name, leaves=[["features", "int64", 1, None, [], None]])
+        old.write("evaluated", call=name, name="", metrics={"global_step": 0})
+        with tf.io.TFRecordWriter(str(old.batches(name))) as writer:
+            writer.write(serialize([np.array(rows)]))
+    session = Session(new, old, RewritePlan(Script("new.py")))
+
+    event = session.evaluation(tf.TensorSpec([None], tf.int64), [np.array(own)] if own else [])
+
+    assert event
+    assert event["call"] == call
 
 
 def test_sparse_and_ragged_batches_stay_what_they_are(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -230,8 +231,14 @@ class Session:
         if batch is not None:
             self.fed(None, spec, batch)
 
-    def evaluation(self, spec: Any) -> dict[str, Any] | None:
+    def evaluation(self, spec: Any, own: Iterable[Any] = ()) -> dict[str, Any] | None:
         """Returns the old script's next evaluation at this step, whose batches fit the structure of a dataset; None without one.
+
+        Of several, the first one with a row of the script's own first batch is the next.
+
+        Args:
+            spec: Structure of the script's own batches.
+            own: These batches; empty if they can be read only once.
 
         Raises:
             BridgeError: There is one, but its batches do not fit.
@@ -239,9 +246,21 @@ class Session:
         step = self._start + self.index
         found = [event for event in self.old.events("evaluated") if int(event["metrics"].get("global_step", step)) == step]
         left = [event for event in found if event["call"] not in self._evaluated]
-        if left:
-            self.check(spec, left[0]["call"])
-        return left[0] if left else None
+        if not left:
+            return None
+        first = next(iter(own), None) if len(left) > 1 else None
+        rows = () if first is None else set(_rounded_rows(first[0] if isinstance(first, tuple) else first))
+        chosen = next((event for event in left if rows and rows & self._rows_of(event["call"], spec)), left[0])
+        self.check(spec, chosen["call"])
+        return chosen
+
+    def _rows_of(self, call: str, spec: Any) -> set[int]:
+        """Returns the digests of the features of a recorded call's rows in a structure; none if they do not fit."""
+        with contextlib.suppress(BridgeError):
+            batches = (self.fed(None, spec, (call, values)) for values in read_batches(self.old.batches(call)))
+            features = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
+            return {row for batch in features for row in _rounded_rows(batch)}
+        return set()
 
     def evaluated(
         self, event: dict[str, Any], metrics: dict[str, float], batches: int | None, is_validation: bool = False

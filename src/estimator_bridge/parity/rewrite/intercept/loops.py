@@ -155,7 +155,7 @@ class _Loop:
         self._session.open_loop()
         batch = next(self._batches, None)
         if batch is not None and self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
-            self._evaluation = own_evaluation(self._session, self._spec, self._things.metrics(), self._things.ends)
+            self._evaluation = own_evaluation(self._session, self._spec, batch, self._things.metrics(), self._things.ends)
             if self._evaluation:
                 self._batches = self._evaluation.batches(itertools.chain([batch], self._batches))
                 batch = next(self._batches, None)

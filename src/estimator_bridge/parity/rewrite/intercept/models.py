@@ -115,7 +115,7 @@ class _Calls:
         own = own.take(_steps(given))
         for name in ("y", "batch_size", "sample_weight", model_name(original)):
             given.pop(name, None)
-        event = self._evaluation(own, is_validation)
+        event = self._evaluation(own, is_validation, is_repeatable=not hasattr(given.get("x"), "__next__"))
         if event is None:
             session.note("Evaluations of the new script that have no counterpart at the same step are not compared.")
             return original(model, **given | {"x": own}, **extra, return_dict=as_dict)
@@ -134,10 +134,10 @@ class _Calls:
         values = list(results.values())
         return values[0] if len(values) == 1 else values
 
-    def _evaluation(self, own: Any, is_validation: bool) -> dict[str, Any] | None:
+    def _evaluation(self, own: Any, is_validation: bool, is_repeatable: bool) -> dict[str, Any] | None:
         """Returns the old script's evaluation to compare with; for validation data of another structure, None."""
         with contextlib.suppress(*[BridgeError] if is_validation else []):
-            return self._session.evaluation(own.element_spec)
+            return self._session.evaluation(own.element_spec, own if is_repeatable else ())
         return None
 
     def predict(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -65,17 +65,20 @@ class OwnEvaluation:
             self._session.inputs.read_whole(self._event["call"])
 
 
-def own_evaluation(session: Session, spec: Any, metrics: Sequence[Any], ends: dict[int, list[bytes]]) -> OwnEvaluation | None:
+def own_evaluation(
+    session: Session, spec: Any, first: Any, metrics: Sequence[Any], ends: dict[int, list[bytes]]
+) -> OwnEvaluation | None:
     """Returns the evaluation that a loop without training may be; None if the old script has none at this step that fits.
 
     Args:
         session: Session of the new side.
         spec: Structure of the script's own batches.
+        first: The first of them.
         metrics: Metrics of Keras that exist.
         ends: Metric -> its values at the end of the last evaluation that has updated it.
     """
     try:
-        event = session.evaluation(spec)
+        event = session.evaluation(spec, [first])
     except BridgeError as error:
         session.note(f"A loop of the new script without training does not get the batches of the old evaluation: {error.what}")
         return None
