@@ -175,6 +175,7 @@ def test_evaluations_of_one_name_and_step_are_paired_by_their_order(
         ([1, 2], [1, 3], False),
         ([b"a", b"b"], [b"a", b"b"], True),
         ([b"a", b"b"], [b"a", b"c"], False),
+        ([1.0, 2.0], [b"1.0", b"2.0"], False),
     ],
 )
 def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: list[Any], *, equal: bool) -> None:
@@ -236,9 +237,7 @@ def export(trace: Trace, weight: float, output: str = "scores") -> None:
         (None, "", ["Only one side made these calls: export-0."]),
     ],
 )
-def test_exports_have_equal_signatures_and_variables(
-    pair: Pair, weight: float | None, output: str, message: list[str]
-) -> None:
+def test_exports_have_equal_signatures_and_variables(pair: Pair, weight: float | None, output: str, message: list[str]) -> None:
     pair.train([1.0])
     export(pair.legacy, 1.0)
     if weight is not None:

@@ -220,7 +220,12 @@ def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds
 
 
 def _calls(legacy: Trace, modern: Trace) -> Iterator[ParityFinding]:
-    kinds = ("train", "evaluated", "predicted", *(() if any(legacy.events("versions")) else ("exported",)))  # not of a reference
+    kinds = (
+        "train",
+        "evaluated",
+        "predicted",
+        *(() if any(legacy.events("versions")) else ("exported",)),
+    )  # not of a reference
     old, new = ([event["call"] for event in trace.events(*kinds)] for trace in (legacy, modern))
     missing = [call for call in old if call not in new] + [call for call in new if call not in old]
     if missing:
@@ -241,7 +246,7 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
                 is_there = key in old.files and key in new.files
                 name, is_paired = key.removeprefix("key:"), is_there and old[key].shape == new[key].shape
                 is_equal = is_there and equal_arrays(old[key], new[key], thresholds)
-                is_float = is_paired and np.issubdtype(old[key].dtype, np.floating)
+                is_float = is_paired and all(np.issubdtype(side[key].dtype, np.floating) for side in (old, new))
                 yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_float else None)
 
 
@@ -278,7 +283,7 @@ def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> It
 
 def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
     """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
-    if not np.issubdtype(legacy.dtype, np.floating):
+    if not (np.issubdtype(legacy.dtype, np.floating) and np.issubdtype(modern.dtype, np.number)):
         return bool(np.array_equal(legacy, modern))
     close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
     return bool(close)

@@ -62,7 +62,9 @@ def test_recorded_batches_of_an_evaluation_have_their_own_size(tmp_path: Path, o
     assert [batch.tolist() for batch in given] == [batch.tolist() for batch in fed]
 
 
-@pytest.mark.parametrize(("own", "call"), [([5, 6], "evaluate-1"), ([1, 2], "evaluate-0"), ([8, 9], "evaluate-0"), ([], "evaluate-0")])
+@pytest.mark.parametrize(
+    ("own", "call"), [([5, 6], "evaluate-1"), ([1, 2], "evaluate-0"), ([8, 9], "evaluate-0"), ([], "evaluate-0")]
+)
 def test_of_several_evaluations_of_a_step_the_one_of_the_same_rows_is_paired(tmp_path: Path, own: list[int], call: str) -> None:
     """E.g. the old script evaluates its training and its test data, and the new one only its test data."""
     old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")

@@ -97,9 +97,9 @@ class TracedEngine(Engine):
         """Executes ``Estimator.export_saved_model`` and records the signatures and variables of the SavedModel."""
         exported = self._engine.export_saved_model(estimator, self._in_own_folder(call))
         if estimator.config.is_chief:
-            name = self._name("export")
-            variables = self._keep(os.path.join(os.fsdecode(exported), "variables", "variables"), name)
-            self._trace.write("exported", call=name, signatures=signatures(os.fsdecode(exported)), variables=variables)
+            name, folder = self._name("export"), Path(os.fsdecode(exported))
+            variables = self._keep(str(folder / "variables" / "variables"), name)
+            self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables)
         return exported
 
     def _in_own_folder(self, call: Any) -> Any:
@@ -120,7 +120,7 @@ def _refuse_evaluator(config: Any) -> None:
         )
 
 
-def signatures(export: str) -> dict[str, Any]:
+def signatures(export: Path) -> dict[str, Any]:
     """Returns the inputs and outputs of each signature of a SavedModel, with their types and shapes.
 
     Args:
@@ -128,7 +128,7 @@ def signatures(export: str) -> dict[str, Any]:
     """
     from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-    model = SavedModel.FromString((Path(export) / "saved_model.pb").read_bytes())
+    model = SavedModel.FromString((export / "saved_model.pb").read_bytes())
     return {
         f"{'/'.join(graph.meta_info_def.tags)} {name}": {
             part: {key: [tensor.dtype, str(tensor.tensor_shape)] for key, tensor in tensors.items()}
