@@ -220,12 +220,8 @@ def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds
 
 
 def _calls(legacy: Trace, modern: Trace) -> Iterator[ParityFinding]:
-    kinds = (
-        "train",
-        "evaluated",
-        "predicted",
-        *(() if any(legacy.events("versions")) else ("exported",)),
-    )  # not of a reference
+    of_exports = [] if any(legacy.events("versions")) else ["exported"]  # a reference does not record them
+    kinds = "train", "evaluated", "predicted", *of_exports
     old, new = ([event["call"] for event in trace.events(*kinds)] for trace in (legacy, modern))
     missing = [call for call in old if call not in new] + [call for call in new if call not in old]
     if missing:
@@ -276,8 +272,11 @@ def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> It
             unequal = [name for name in names if event["signatures"].get(name) != other["signatures"].get(name)]
             if unequal:
                 yield ParityFinding("export", f"{event['call']}: the signatures {', '.join(unequal)} differ.")
-            variables = compare_values(event["variables"], other["variables"])
-            for finding in _variable_findings(list(variables), thresholds):
+            pair = event["variables"], other["variables"]
+            variables = list(compare_values(*pair)) if None not in pair else []
+            if (pair[0] is None) != (pair[1] is None):
+                yield ParityFinding("export", f"{event['call']}: only one side's SavedModel has variables.")
+            for finding in _variable_findings(variables, thresholds):
                 yield dataclasses.replace(finding, level="export", message=f"{event['call']}: {finding.message}")
 
 

@@ -98,7 +98,8 @@ class TracedEngine(Engine):
         exported = self._engine.export_saved_model(estimator, self._in_own_folder(call))
         if estimator.config.is_chief:
             name, folder = self._name("export"), Path(os.fsdecode(exported))
-            variables = self._keep(str(folder / "variables" / "variables"), name)
+            saved = folder / "variables" / "variables"
+            variables = self._keep(str(saved), name) if saved.with_suffix(".index").exists() else None
             self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables)
         return exported
 
