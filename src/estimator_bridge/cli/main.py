@@ -6,7 +6,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from estimator_bridge import __version__
@@ -36,7 +36,13 @@ class _Verb(argparse.ArgumentParser):
     """A command's parser, with the settings of all commands.
 
     It suggests its nearest option or command for an unknown one; argparse leaves options to the parent, which lacks them.
+
+    Attributes:
+        tell_error: Function of (arguments, message) that is called before a mistake ends the command; None for none.
     """
+
+    tell_error: Callable[[list[str], str], None] | None = None
+    _words: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
         shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
@@ -46,10 +52,14 @@ class _Verb(argparse.ArgumentParser):
         """Ends with a message, which suggests the nearest of the words that would have been accepted."""
         refused = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         near = difflib.get_close_matches(refused[1], re.findall(r"[\w-]+", refused[2]), n=1) if refused else []
-        super().error(message + "".join(f"; did you mean {word}?" for word in near))
+        message += "".join(f"; did you mean {word}?" for word in near)
+        if self.tell_error:
+            self.tell_error(list(self._words), message)
+        super().error(message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as argparse does, but refuses unknown arguments."""
+        self._words = args or ()
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)

@@ -183,11 +183,13 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
     from estimator_bridge.parity.recording import randomness
     from estimator_bridge.parity.recording.folders import model_dirs
+    from estimator_bridge.parity.recording.folders.python_listings import note_listings
 
     seed = randomness.SEED if order.seed is None else order.seed
     randomness.equalise(order.cluster.seed_of(task_of_this_process(), seed) if order.cluster else seed)
     side = Path(order.folder) / order.side
     moved = model_dirs.redirect(side, Path(order.folder) / "start", is_shared=order.cluster is not None)
+    note_listings(moved, lambda message: trace.write("note", message=message))
     limit = StepLimit(order.steps)
     if order.side != "legacy":
         from estimator_bridge.modern.training import train as training

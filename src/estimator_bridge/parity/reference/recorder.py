@@ -290,7 +290,10 @@ def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kw
     given = with_hook(original, args, kwargs, BatchHook(trace, name))
     metrics = original(*given.args, **given.kwargs)
     numbers = {
-        key: float(value) for key, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, (bytes, str))
+        key + "".join("[{}]".format(index) for index in place): float(value)
+        for key, array in metrics.items()
+        if np.asarray(array).dtype.kind in "biuf"
+        for place, value in np.ndenumerate(np.asarray(array))
     }
     trace.write("evaluated", call=name, name=given.arguments.get("name") or "", metrics=numbers)
     return metrics
