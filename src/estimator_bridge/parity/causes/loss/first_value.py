@@ -149,8 +149,6 @@ def _first(side: Side, other: Side, *, strict: bool = False) -> list[int]:
     if is_loss_equal:
         equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
     different = _different(side, equal)
-    if not any(value.type in _PADS for value in other):  # zeros around what both have are another way to write the same
-        different -= {one for one in different if side[one].type in _PADS and not different.intersection(side[one].inputs)}
     found = (place for place in sorted(different) if not different.intersection(side[place].inputs))
     return [place for place in found if not is_loss_equal or side[place].numbers[:1] > (1.0,)]
 
@@ -183,6 +181,8 @@ def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
     for place, value in enumerate(side):
         asked = of_size.get(value.numbers[0], ()) if value.numbers else ()
         found = [one for one in asked if _same_elements(value, other[one]) and not (strict and other[one].type != value.type)]
+        if value.type in _PADS and value.inputs[0] in equal and not any(one.type in _PADS for one in other):
+            equal[place] = equal[value.inputs[0]]  # zeros around what both have are another way to write the same
         if found:
             equal[place] = next((number for number in found if _same_order(value, other[number])), found[0])
     return equal
@@ -303,11 +303,16 @@ def _not_given(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> l
 
 
 def _behind(side: Side, value: ForwardValue) -> set[int]:
+    """Returns the places of the values that a value is computed from, by way of none that a variable has a part in."""
+    learned: set[int] = set()
+    for place, one in enumerate(side):
+        if one.is_variable or learned.intersection(one.inputs):
+            learned.add(place)
     found: set[int] = set()
     waiting = [*value.inputs]
     while waiting:
         place = waiting.pop()
-        if place not in found:
+        if place not in found | learned:
             found.add(place)
             waiting += side[place].inputs
     return found
