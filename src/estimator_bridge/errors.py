@@ -1,6 +1,24 @@
 """Errors for requests that cannot be carried out: one clear message, never a traceback."""
 
 
+DOCUMENTATION = "docs/"
+"""Address of the pages: their place in the repository. A release that publishes them has their URL here."""
+
+
+def documentation(page: str, anchor: str) -> str:
+    """Returns the address of a place in the documentation.
+
+    Args:
+        page: Path of the page without its suffix.
+        anchor: Heading of the page, as its link spells it.
+
+    Example:
+        >>> documentation("how-to/compare", "rounding")
+        'docs/how-to/compare.md#rounding'
+    """
+    return f"{DOCUMENTATION}{page}.{'html' if DOCUMENTATION.startswith('https:') else 'md'}#{anchor}"
+
+
 class BridgeError(Exception):
     """A request that cannot be carried out; the command line prints it and exits with ``exit_code``.
 

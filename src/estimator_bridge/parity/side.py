@@ -261,10 +261,18 @@ def message_lines(error: BaseException) -> list[str]:
 
 
 def _record_imports(trace: Trace) -> None:
-    """Writes which of the user's own files the script has imported, for a comparison that resumes."""
+    """Writes which of the user's own files the script has imported, for a comparison that resumes, and the devices, for the report."""
     named = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     own = {str(Path(name).resolve()) for name in named if isinstance(name, str) and is_users(name)}
-    trace.write("imported", files=sorted(own))
+    trace.write("imported", files=sorted(own), devices=_devices())
+
+
+def _devices() -> list[str]:
+    """Returns the names of the devices that TensorFlow sees in this process; none where it is not loaded."""
+    config = getattr(sys.modules.get("tensorflow"), "config", None)
+    devices = config.list_physical_devices() if config else []
+    models = [config.experimental.get_device_details(device).get("device_name", "") for device in devices]
+    return [" ".join((device.name.split(":", 1)[-1], model)).strip() for device, model in zip(devices, models, strict=True)]
 
 
 def _end_with_parent(end: Callable[[], object]) -> None:
