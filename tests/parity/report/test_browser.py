@@ -35,3 +35,6 @@ def test_pictures_of_a_report_in_which_nothing_is_cut_off(page: Path) -> None:
     assert page.with_name("light.png").read_bytes() != page.with_name("dark.png").read_bytes()
     browser.phone(page, page.with_name("phone"))
     assert browser.cut_off(page, (1200, 1000, 900, 800, 700, 600, 500, 390, 360)) == []
+    printed = page.with_name("as-printed.html")
+    printed.write_text(page.read_text(encoding="utf-8").replace("@media print", "@media all").replace("@media screen", "@media not all"))
+    assert browser.cut_off(printed, (717,)) == []  # A4 without the margins that browsers leave
