@@ -371,9 +371,9 @@ def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
-    refusals = [event["message"] for event in trace.events("failed")]
+    refusals = list(trace.events("failed"))
     if refusals:
-        return BridgeError(f"The {order.side} side: {refusals[-1]}")
+        return BridgeError(f"The {order.side} side: {refusals[-1]['message']}", address=refusals[-1]["address"])
     lines = [line for event in trace.events("error") for line in event["lines"]] or [
         line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
     ]

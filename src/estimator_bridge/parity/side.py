@@ -112,7 +112,7 @@ def main(text: str) -> int:
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
-            trace.write("failed", message=str(error))
+            trace.write("failed", message=str(error), address=error.address)
             sys.stderr.write(f"{error}\n")  # for the log, in which a launcher looks for a port that was taken
             return 2
 
@@ -151,7 +151,7 @@ def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
         failure = error
     remove_created(trace.folder)
     if failure:
-        trace.write("failed", message=str(failure))
+        trace.write("failed", message=str(failure), address=failure.address)
     return 2 if failure else 0
 
 

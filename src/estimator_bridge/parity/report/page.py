@@ -12,7 +12,15 @@ import markupsafe
 
 from estimator_bridge.errors import documentation
 from estimator_bridge.parity.report import spelling, summary
-from estimator_bridge.parity.report.charts.chart import difference_chart, loss_chart, metric_charts, parting, percent, step_scale, step_ticks
+from estimator_bridge.parity.report.charts.chart import (
+    difference_chart,
+    loss_chart,
+    metric_charts,
+    parting,
+    percent,
+    step_scale,
+    step_ticks,
+)
 from estimator_bridge.parity.report.variables import variable_table
 from estimator_bridge.parity.result import MetricPair, ParityResult
 
@@ -61,7 +69,9 @@ def render_html(result: ParityResult) -> str:
         gradients=sorted(result.gradients, key=lambda pair: not pair.differs)[:MOST_GRADIENTS],
         variables=variable_table(result),
         summary=totals,
-        guide=documentation("how-to/compare-a-rewrite", "causes") if result.cause else documentation("how-to/compare", "what-is-compared"),
+        guide=documentation("how-to/compare-a-rewrite", "causes")
+        if result.cause
+        else documentation("how-to/compare", "what-is-compared"),
     )
 
 
