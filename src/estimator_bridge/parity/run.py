@@ -407,5 +407,5 @@ def environment(trace: Trace | None = None) -> dict[str, str]:
             versions[name] = importlib.metadata.version(name)
     versions["seed"] = f"{SEED}, where the script sets none"
     for event in trace.events("imported") if trace else ():
-        versions["devices"] = ", ".join(event["devices"])
+        versions["devices"] = ", ".join(event.get("devices", ()))
     return versions

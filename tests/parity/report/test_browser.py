@@ -17,7 +17,9 @@ def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The page of a run with all columns, curves of a metric and a long name."""
     run: ParityResult = request.getfixturevalue(request.param)
     metrics = tuple(MetricPair("eval", step, "accuracy", 0.5 + step / 500, 0.5 + step / 500) for step in (10, 30, 50))
-    run = dataclasses.replace(run, metrics=(*metrics, *run.metrics), environment={"repeat": "cd /somewhere && " + "long-name" * 20})
+    run = dataclasses.replace(
+        run, metrics=(*metrics, *run.metrics), environment={"repeat": "cd /somewhere && " + "long-name" * 20}
+    )
     values = {kind: (0.25,) * len(getattr(run, kind)) for kind in ("losses", "metrics", "variables")}
     path = tmp_path / f"{request.param}.html"
     beside = {"noise": NoiseFloor("modern", **values), "reference": ReferenceValues("1.15.5", "3.7", **values)}
@@ -36,5 +38,7 @@ def test_pictures_of_a_report_in_which_nothing_is_cut_off(page: Path) -> None:
     browser.phone(page, page.with_name("phone"))
     assert browser.cut_off(page, (1200, 1000, 900, 800, 700, 600, 500, 390, 360)) == []
     printed = page.with_name("as-printed.html")
-    printed.write_text(page.read_text(encoding="utf-8").replace("@media print", "@media all").replace("@media screen", "@media not all"))
+    printed.write_text(
+        page.read_text(encoding="utf-8").replace("@media print", "@media all").replace("@media screen", "@media not all")
+    )
     assert browser.cut_off(printed, (717,)) == []  # A4 without the margins that browsers leave
