@@ -185,6 +185,7 @@ def test_a_notebook_with_lines_for_ipython_alone_is_refused(
         "  expected: Python, or lines that a script can do without, e.g. %matplotlib inline and !pip install",
         f"  received: {name}: %cd (cell 2, line 2)",
         "  to do:    Write os.chdir(...).",
+        "  help:     docs/reference/messages/compat.md#compat-source-notebooks-cells-refuse-ipython-lines",
     ]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
