@@ -22,8 +22,8 @@ def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     )
     values = {kind: (0.25,) * len(getattr(run, kind)) for kind in ("losses", "metrics", "variables")}
     path = tmp_path / f"{request.param}.html"
-    beside = {"noise": NoiseFloor("modern", **values), "reference": ReferenceValues("1.15.5", "3.7", **values)}
-    path.write_text(render_html(dataclasses.replace(run, **beside)), encoding="utf-8")
+    run = dataclasses.replace(run, noise=NoiseFloor("modern", **values), reference=ReferenceValues("1.15.5", "3.7", **values))
+    path.write_text(render_html(run), encoding="utf-8")
     return path
 
 
