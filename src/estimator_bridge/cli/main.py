@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, contrib, inspect, plan, run
 from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
-from estimator_bridge.cli.completion import completion
+from estimator_bridge.cli.completion.scripts import completion
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.fleet import command as fleet
 from estimator_bridge.cli.launch import command as launch
