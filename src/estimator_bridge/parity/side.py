@@ -270,9 +270,10 @@ def _record_imports(trace: Trace) -> None:
 def _devices() -> list[str]:
     """Returns the names of the devices that TensorFlow sees in this process; none where it is not loaded."""
     config = getattr(sys.modules.get("tensorflow"), "config", None)
-    devices = config.list_physical_devices() if config else []
-    models = [config.experimental.get_device_details(device).get("device_name", "") for device in devices]
-    return [" ".join((device.name.split(":", 1)[-1], model)).strip() for device, model in zip(devices, models, strict=True)]
+    if config is None:
+        return []
+    models = {device.name: config.experimental.get_device_details(device) for device in config.list_physical_devices()}
+    return [f"{name.split(':', 1)[-1]} {details.get('device_name', '')}".strip() for name, details in models.items()]
 
 
 def _end_with_parent(end: Callable[[], object]) -> None:
