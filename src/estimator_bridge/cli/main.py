@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, contrib, inspect, plan, run
 from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
+from estimator_bridge.cli.completion.scripts import completion
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.fleet import command as fleet
 from estimator_bridge.cli.launch import command as launch
@@ -29,6 +30,7 @@ _EPILOG = """examples:
 
 The options of estimator-bridge come before the script's name, the script's own options after it.
 Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge
+                estimator-bridge --print-completion fish > ~/.config/fish/completions/estimator-bridge.fish
 """
 
 
@@ -75,7 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    shells = ("bash", "zsh", "tcsh")
+    shells = ("bash", "zsh", "tcsh", "fish")
     parser.add_argument("--print-completion", metavar="SHELL", choices=shells, help="print a completion script: %(choices)s")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
@@ -102,9 +104,7 @@ def _run(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     arguments = parser.parse_args(["--version"] if words == ["version"] else words)
     if arguments.print_completion:
-        import shtab
-
-        sys.stdout.write(shtab.complete(parser, shell=arguments.print_completion) + "\n")
+        sys.stdout.write(completion(parser, arguments.print_completion) + "\n")
         return 0
     if not hasattr(arguments, "execute"):
         parser.print_help(sys.stderr)
@@ -113,7 +113,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int = arguments.execute(arguments)
         return code
     except BridgeError as error:  # printed, not logged: a script may have switched logging off
-        sys.stderr.write(f"estimator-bridge: {error}\n")
+        sys.stderr.write(f"estimator-bridge: {error}\n" + f"  help:     {error.address}\n" * bool(error.address))
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("estimator-bridge: interrupted\n")

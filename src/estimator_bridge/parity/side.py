@@ -115,7 +115,7 @@ def main(text: str) -> int:
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
-            trace.write("failed", message=str(error))
+            trace.write("failed", message=str(error), address=error.address)
             sys.stderr.write(f"{error}\n")  # for the log, in which a launcher looks for a port that was taken
             return 2
 
@@ -154,7 +154,7 @@ def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
         failure = error
     remove_created(trace.folder)
     if failure:
-        trace.write("failed", message=str(failure))
+        trace.write("failed", message=str(failure), address=failure.address)
     return 2 if failure else 0
 
 
@@ -273,10 +273,19 @@ def _own_frame(frame: re.Match[str]) -> str:
 
 
 def _record_imports(trace: Trace) -> None:
-    """Writes which of the user's own files the script has imported, for a comparison that resumes."""
+    """Writes which of the user's own files the script has imported, for a comparison that resumes, and the devices, for the report."""
     named = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     own = {str(Path(name).resolve()) for name in named if isinstance(name, str) and is_users(name)}
-    trace.write("imported", files=sorted(own))
+    trace.write("imported", files=sorted(own), devices=_devices())
+
+
+def _devices() -> list[str]:
+    """Returns the names of the devices that TensorFlow sees in this process; none where it is not loaded."""
+    config = getattr(sys.modules.get("tensorflow"), "config", None)
+    if config is None:
+        return []
+    models = {device.name: config.experimental.get_device_details(device) for device in config.list_physical_devices()}
+    return [f"{name.split(':', 1)[-1]} {details.get('device_name', '')}".strip() for name, details in models.items()]
 
 
 def _end_with_parent(end: Callable[[], object]) -> None:

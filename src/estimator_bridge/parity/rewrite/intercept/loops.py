@@ -150,7 +150,9 @@ class _Loop:
                 received=f"next() of an iterator of {self._place[0]}:{self._place[1]} inside a tf.function",
                 fix="Call next() outside, and give the tf.function the batch.",
             )
-            self._session.trace.write("failed", message=str(error))  # AutoGraph raises an error of its own in its place
+            self._session.trace.write(
+                "failed", message=str(error), address=error.address
+            )  # AutoGraph raises an error of its own in its place
             raise error
         self._session.open_loop()
         batch = next(self._batches, None)
