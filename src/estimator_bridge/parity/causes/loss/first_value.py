@@ -177,7 +177,7 @@ def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
     for number, value in enumerate(other):
         if value.numbers:
             of_size[value.numbers[0]].append(number)
-    equal = {}
+    equal: dict[int, int] = {}
     for place, value in enumerate(side):
         asked = of_size.get(value.numbers[0], ()) if value.numbers else ()
         found = [one for one in asked if _same_elements(value, other[one]) and not (strict and other[one].type != value.type)]
