@@ -10,7 +10,7 @@ from pathlib import Path
 
 from estimator_bridge.compat.source.checking import FileReport, Judge, distinct_findings
 from estimator_bridge.compat.source.reached import ReachedCode
-from estimator_bridge.compat.source.reading import Source, own_sources, read_source
+from estimator_bridge.compat.source.reading import Source, own_sources, read_source, resolved
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import NAMES
 from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_micro_batches, judge_for_modern
@@ -45,7 +45,7 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy", micro_batches
     if not sources:
         return [judge.file(script)]
     reached = ReachedCode(sources, roots)
-    own = {Path(source.path).resolve(): source for source in sources}
+    own = {resolved(Path(source.path)): source for source in sources}
     changes_path = any("sys.path" in source.text for source in sources)
     found = []
     for source in sources:
@@ -88,7 +88,7 @@ def _roots(script: Path) -> list[Path]:
 
 def _searched(source: Source, roots: list[Path], changes_path: bool) -> list[Path]:
     """Returns the folders in which a package may be: those around and below the script, too, if the script changes ``sys.path``."""
-    searched = [*roots, Path(source.path).resolve().parent]
+    searched = [*roots, resolved(Path(source.path)).parent]
     if changes_path:
         searched += [*roots[0].parents[:2], *(one for one in roots[0].parent.glob("*/") if one.is_dir())]
         searched += [one for one in roots[0].glob("*/*/") if one.is_dir()]
@@ -108,9 +108,10 @@ _NO_ESTIMATOR = SourceFinding(
 def _is_of_own_module(finding: SourceFinding, source: Source, roots: list[Path]) -> bool:
     """Returns True for a finding about a removed module of Python whose name one of the script's own modules has."""
     top = finding.symbol.removeprefix("import ").partition(".")[0]
-    folders = [*roots, Path(source.path).resolve().parent]
-    is_of_module = finding.kind in {Kind.PYTHON, Kind.PYTHON2} and (top in MODULES or finding.symbol.startswith("import "))
-    return is_of_module and any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in folders)
+    if finding.kind not in {Kind.PYTHON, Kind.PYTHON2} or not (top in MODULES or finding.symbol.startswith("import ")):
+        return False
+    folders = [*roots, resolved(Path(source.path)).parent]
+    return any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in folders)
 
 
 def _weighed(source: Source, findings: list[SourceFinding], reached: ReachedCode) -> Iterator[SourceFinding]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from estimator_bridge.compat.source.reading import Source, find_modules
+from estimator_bridge.compat.source.reading import Source, find_modules, resolved
 
 _Lines = tuple[int, int]
 _WHOLE = (0, sys.maxsize)
@@ -48,7 +48,7 @@ class ReachedCode:
 
     def __init__(self, sources: Sequence[Source], roots: Sequence[Path] = ()) -> None:
         self._roots = roots
-        self._modules = {Path(source.path).resolve(): source for source in sources[1:]}
+        self._modules = {resolved(Path(source.path)): source for source in sources[1:]}
         self._waiting: dict[str, list[_Code]] = defaultdict(list)
         self._unreached: dict[str, set[_Lines]] = defaultdict(set)
         self._names: set[str] = set()
@@ -83,7 +83,7 @@ class ReachedCode:
                 self._new.append(name)
         for dotted in code.content.imports:
             for file in find_modules(dotted, Path(code.path), self._roots):
-                source = self._modules.pop(file.resolve(), None)
+                source = self._modules.pop(resolved(file), None)
                 if source is not None:
                     codes = _codes(source)
                     self._unreached[source.path].discard(_WHOLE)

@@ -109,8 +109,9 @@ def own_sources(start: Path, *roots: Path, read: Callable[[bytes, str], Source] 
         roots: Folders that Python searches first.
         read: Function that parses a file.
     """
-    _entries.cache_clear()  # folders may have changed
-    pending, seen = [start], {start.resolve()}
+    for kept in (_entries, _resolved):
+        kept.cache_clear()  # folders may have changed
+    pending, seen = [start], {resolved(start)}
     while pending:
         path = pending.pop(0)
         try:
@@ -119,9 +120,8 @@ def own_sources(start: Path, *roots: Path, read: Callable[[bytes, str], Source] 
             continue
         yield source
         for imported in _imported(source, path, roots):
-            resolved = imported.resolve()
-            if resolved not in seen:
-                seen.add(resolved)
+            if resolved(imported) not in seen:
+                seen.add(resolved(imported))
                 pending.append(imported)
 
 
@@ -148,6 +148,20 @@ def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Pat
         for length in range(len(parts), 0, -1):
             base = folder.joinpath(*parts[:length])
             yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
+
+
+def resolved(path: Path) -> Path:
+    """Returns ``path.resolve()``; it is looked up once for each script that ``own_sources`` reads.
+
+    Args:
+        path: Path of a file.
+    """
+    return _resolved(path if path.is_absolute() else Path.cwd() / path)
+
+
+@functools.lru_cache(maxsize=4096)
+def _resolved(path: Path) -> Path:
+    return path.resolve()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.reading import Source, find_modules
+from estimator_bridge.compat.source.reading import Source, find_modules, resolved
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import MODULES as PYTHON2_MODULES
 from estimator_bridge.compat.source.rules.modern_limits import symbols
@@ -73,7 +73,7 @@ def judge_own_names(source: Source, own: Mapping[Path, Source], roots: Sequence[
     for statement, place in source.names.nodes(ast.ImportFrom):
         dotted = "." * statement.level + (statement.module or "")
         files = list(find_modules(dotted, Path(source.path), roots)) if statement.module and not place.guarded else []
-        module = own.get(files[0].resolve()) if files and files[0].stem == dotted.rpartition(".")[2] else None
+        module = own.get(resolved(files[0])) if files and files[0].stem == dotted.rpartition(".")[2] else None
         if module is None or module.names.stars or {"__getattr__", "globals", "exec"} & set(_bound_and_read(module)):
             continue
         for alias in statement.names:
