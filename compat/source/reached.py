@@ -99,7 +99,7 @@ class _Code:
 
     @functools.cached_property
     def content(self) -> _Content:
-        """What the statements read, import and define; the same for each script that reaches them."""
+        """The names, imports and definitions of the statements; the same for each script that reaches them."""
         return _Reader(self.path).read(self._nodes)
 
 

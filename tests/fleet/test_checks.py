@@ -1,4 +1,4 @@
-"""What needs a human in the scripts of a fleet, found by several processes."""
+"""Scripts of a fleet are judged by several processes, and each module is read once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.compat.source import forecast
-from estimator_bridge.compat.source.reading import Source
+from estimator_bridge.compat.source.reading import Source, read_source
 from estimator_bridge.fleet import checks
 from estimator_bridge.fleet.plan import Pipeline
 from tests.running import write
@@ -37,10 +36,9 @@ def test_a_module_that_several_scripts_import_is_read_once(tmp_path: Path, monke
 
     def count(content: bytes, path: str) -> Source:
         read.append(Path(path).name)
-        return original(content, path)
+        return read_source(content, path)
 
-    original = forecast.read_source
-    monkeypatch.setattr(forecast, "read_source", count)
+    monkeypatch.setattr("estimator_bridge.compat.source.forecast.read_source", count)
     assert all(checks.find_blockers(make_fleet(tmp_path, 4)))
     assert sorted(read) == ["0.py", "1.py", "2.py", "3.py", "shared.py"]
 

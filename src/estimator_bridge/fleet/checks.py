@@ -1,4 +1,4 @@
-"""What needs a human in the scripts of a fleet, found without running any, in as many processes as there are processors."""
+"""Judges the scripts of a fleet without running any, in as many processes as there are processors."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_training_that_makes_no_step_since_a_machine_was_lost_waits_for_it(
     now = 142.0
     assert stall.find_stall() is None  # nobody is lost yet
 
-    stalls = []
+    stalls: list[float] = []
     while now < stepped + 130 and not stalls:
         now += 1
         lost.shortest_silence = now - 100
