@@ -16,7 +16,7 @@ GONE = "import tensorflow as tf\ntf.contrib.learn.Nothing()\n"
 
 def make_fleet(folder: Path, size: int) -> list[Pipeline]:
     """Makes scripts that share a module: those with an even number need a human, and so does the module's function, which odd ones call."""
-    write(folder / "shared.py", "import tensorflow as tf\ndef old():\n    tf.contrib.learn.Gone()\n")
+    write(folder / "shared.py", "import tensorflow as tf\nold = lambda: tf.contrib.learn.Gone()\n")
     for number in range(size):
         write(folder / f"{number}.py", GONE if number % 2 == 0 else "import shared\nshared.old()\n")
     return [Pipeline(str(number), f"{number}.py", folder=folder) for number in range(size)]
@@ -26,7 +26,7 @@ def test_many_scripts_are_judged_in_their_order_by_several_processes(tmp_path: P
     found = checks.find_blockers(make_fleet(tmp_path, 20))
     symbols = [[one.split(": ")[0].rpartition("/")[2] + " " + one.split(": ")[1] for one in blockers] for blockers in found]
     assert symbols == [
-        [f"{number}.py:2 tf.contrib.learn.Nothing"] if number % 2 == 0 else ["shared.py:3 tf.contrib.learn.Gone"]
+        [f"{number}.py:2 tf.contrib.learn.Nothing"] if number % 2 == 0 else ["shared.py:2 tf.contrib.learn.Gone"]
         for number in range(20)
     ]
 
