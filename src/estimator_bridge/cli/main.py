@@ -30,7 +30,7 @@ _EPILOG = """examples:
 
 The options of estimator-bridge come before the script's name, the script's own options after it.
 Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge
-                estimator-bridge --print-completion fish > ~/.config/fish/completions/estimator-bridge.fish
+For fish:       estimator-bridge --print-completion fish > ~/.config/fish/completions/estimator-bridge.fish
 """
 
 
