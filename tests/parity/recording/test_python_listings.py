@@ -19,7 +19,7 @@ def test_a_listing_by_python_is_noted_once_if_the_side_has_files(tmp_path: Path,
         folder.mkdir()
     if not is_empty:
         (own / "model.ckpt-1.index").touch()
-    command = [sys.executable, PROGRAM, asked, own, function]
+    command = [sys.executable, str(PROGRAM), str(asked), str(own), function]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     assert printed.count("The script lists") == (not is_empty)
