@@ -511,3 +511,22 @@ def test_numbers_of_optimizers_are_named_before_clipping_that_no_step_shows() ->
 
     assert cause_of(changed(ADAM, name="Adam"), with_amsgrad, *later).name is CauseName.HYPERPARAMETER
     assert cause_of(changed(ADAM, name="Adam"), changed(ADAM, name="Adam"), *later).name is CauseName.CLIPPING
+
+
+def test_gradients_in_other_rows_are_named_as_other_look_ups() -> None:
+    """A table that starts with zeros: the loss does not show yet that another hash looks up other rows."""
+    found = evidence(PLAIN, PLAIN)
+    steps = []
+    for side, gradient in ((found.old, [0.5, 0.0, 0.25, 0.0, 0.0]), (found.new, [0.0, 0.5, 0.25, 0.0, 0.0])):
+        first = side.steps[0]
+        values = dict(first.gradients()) | {"kernel": np.array(gradient)}
+        after = dict(first.after()) | {"kernel": first.before()["kernel"] - 0.1 * np.array(gradient)}
+        functions: list[Any] = [functools.partial(dict, one) for one in (values, after)]
+        steps.append(dataclasses.replace(first, gradients=functions[0], applied=functions[0], after=functions[1]))
+    sides = [dataclasses.replace(side, steps=(step,)) for side, step in zip((found.old, found.new), steps, strict=True)]
+
+    cause = first_cause(dataclasses.replace(found, old=sides[0], new=sides[1]))
+
+    assert cause is not None
+    assert cause.name is CauseName.GRADIENTS
+    assert "in other rows" in cause.seen
