@@ -5,7 +5,8 @@
 Layers that wait need no cores, so their times show what the schedule allows, on any machine: with p stages and m micro-batches at most
 p * m / (m + p - 1) times as fast. The examples compute on virtual devices that share the cores of this machine, so they show what a pipeline
 costs where nothing is won. Prints a Markdown table: for each contestant the median of the steps per second that Estimator logs, without the
-first, and how many times as fast the pipeline is as the same micro-batches on one device, within each turn.
+first, and how many times as fast the pipeline is as the same micro-batches on one device, within each turn. Exit code 1 if a pipeline of
+layers that wait is slower than it has to be.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import statistics
 from pathlib import Path
 
-from turns import logged_steps_per_second, ratio
+from turns import judge, logged_steps_per_second, ratio
 
 ROOT = Path(__file__).parents[1]
 IDLE = ROOT / "benchmarks" / "jobs" / "idle_layers.py"
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a case's name")
     arguments = parser.parse_args()
     print("| case | one device | pipeline | times as fast | most possible | at least | |\n|---|---|---|---|---|---|---|")
+    bounds: dict[str, bool] = {}
     for name, (stages, micro, script, flags, least) in CASES.items():
         if arguments.only not in name:
             continue
@@ -44,8 +46,10 @@ def main() -> None:
         measured = ratio(pipeline, one)
         medians = " | ".join(f"{statistics.median(rates):.2f}" for rates in (one, pipeline))
         possible = stages * micro / (micro + stages - 1)
-        verdict = "" if least is None else f"{least:g} | {'met' if measured.median >= least else 'missed'}"
-        print(f"| {name} | {medians} | {measured} | {possible:.2f} | {verdict or ' | '} |", flush=True)
+        line = f"| {name} | {medians} | {measured} | {possible:.2f} | {least or ''} |"
+        bounds[line] = measured.median >= (least or 0)
+        print(f"{line} {('met' if bounds[line] else 'missed') if least else ''} |", flush=True)
+    judge(bounds)
 
 
 if __name__ == "__main__":

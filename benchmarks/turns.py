@@ -114,6 +114,17 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     return Ratio(statistics.median(turns), *interval(turns))
 
 
+def judge(bounds: Mapping[str, bool]) -> None:
+    """Ends a benchmark: with exit code 1 and the lines of the bounds that are not met, if there are any.
+
+    Args:
+        bounds: Line that names a bound and the measured figure -> True if it is met.
+    """
+    missed = [f"missed: {line}" for line, is_met in bounds.items() if not is_met]
+    if missed:
+        sys.exit("\n".join(missed))
+
+
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Returns an interval of the median, with at least 95 % probability if there are six values or more, else the whole range.
 

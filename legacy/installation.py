@@ -60,7 +60,7 @@ def _install() -> None:
         _refuse_keras_3()
         # Read by TensorFlow while it is imported and again by each Keras alias at its first use.
         os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    importlib.import_module("tensorflow")
+    _import_tensorflow()
     from estimator_bridge.legacy import fetch_plans, restored
     from estimator_bridge.runtime.autograph import leave_tf_keras_alone
 
@@ -70,6 +70,18 @@ def _install() -> None:
     else:
         restored.restore()
         fetch_plans.keep_plans()
+
+
+def _import_tensorflow() -> None:
+    try:
+        importlib.import_module("tensorflow")
+    except Exception as error:
+        raise BridgeError(
+            "The installed TensorFlow cannot be imported.",
+            expected="a TensorFlow that `python -c 'import tensorflow'` loads",
+            received=f"{type(error).__name__}: {error}",
+            fix="Install it again in a new environment, or for this machine's GPU: see docs/how-to/install.md.",
+        ) from error
 
 
 def _keras_package(version: tuple[int, ...]) -> str:

@@ -30,7 +30,7 @@ from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, cont
 from estimator_bridge.modern.graph.reference_variables import reference_variables
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.parallel.elastic.whole_batches import ElasticTransplant, ShardedElastic
-from estimator_bridge.modern.parallel.mesh import prepare_mesh
+from estimator_bridge.modern.parallel.mesh import place_on_machine, prepare_mesh
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
 from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
 from estimator_bridge.modern.parallel.partitioning import partitioned
@@ -114,14 +114,19 @@ class ModernEngine(Engine):
             if call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
-            self._check_flags(estimator.config)
             self._check_mesh(estimator.config)
-            chosen = self._planned(distribution or strategies.distribution_for(estimator.config, self.replicas), call)
+            self._check_flags(estimator.config)
+            chosen = self._planned(distribution or self._distribution(estimator.config), call)
             train = self._trainer(estimator.config, chosen)
             mixed = mixed_precision(chosen, self.mixed_precision)
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *self._timelines, *reports], audited=self.audited)
         return estimator
+
+    def _distribution(self, config: Any) -> Distribution:
+        """Returns the distribution of a RunConfig; a worker whose mesh has several GPUs is one replica, on the first of them."""
+        gpus = 1 if self._place and self._place.mesh.has_gpus else None
+        return strategies.distribution_for(config, self.replicas, gpus)
 
     def _planned(self, chosen: Distribution, call: TrainCall) -> Distribution:
         """Returns a distribution with what the plan adds to it."""
@@ -158,11 +163,16 @@ class ModernEngine(Engine):
         row, given = strategies.decision_for(config), config.train_distribute
         if self._place and (given is not None or row.strategy not in {None, "MultiWorkerMirroredStrategy"}):
             name = row.strategy if given is None else f"RunConfig(train_distribute={type(given).__name__})"
+            jobs = config.cluster_spec.as_dict() if config.cluster_spec else {}
+            counts = [f"{len(jobs[job])} {job}" for job in ("chief", "master", "worker", "ps") if job in jobs]
+            others = len(jobs.get("worker", ()))
             raise NotSupportedError(
                 f"A mesh and {name} cannot be combined yet.",
                 expected="a RunConfig without train_distribute, in one process or in a cluster of workers without parameter servers",
-                received=f"{self.plan.placement}, {name}",
-                fix="Leave out train_distribute and the parameter servers, or the mesh.",
+                received=f"{self.plan.placement}, {name}" + (f" ({', '.join(counts)})" if counts else ""),
+                fix=f"Start the workers alone: launch --worker {others} --path modern --mesh data={others + 1},{self.plan.placement}."
+                if "ps" in jobs
+                else f"Leave out train_distribute: run --path modern --mesh {self.plan.placement}; or leave out the mesh.",
             )
 
     def _check_workers(self, chosen: Distribution) -> None:
@@ -174,11 +184,13 @@ class ModernEngine(Engine):
                 received=f"data={data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
                 fix=f"Start {data} workers, chief included, or set data={chosen.workers}.",
             )
-        if self._place and chosen.replicas > chosen.workers:
-            raise NotSupportedError(
-                f"A mesh with {self.plan.placement} and {chosen.replicas // chosen.workers} replicas in each worker cannot be combined.",
-                expected="workers with one replica each; on machines with GPUs that has not been tried",
-                fix="Hide the GPUs by CUDA_VISIBLE_DEVICES=-1, or leave out the mesh.",
+        mesh = self._place.mesh if self._place else None
+        if mesh and mesh.has_gpus and mesh.place != place_on_machine():
+            raise BridgeError(
+                "The mesh got its GPUs before TF_CONFIG said which of them other workers on this machine have.",
+                expected="TF_CONFIG in the environment of the process, as launch sets it",
+                received="TF_CONFIG, set by the script",
+                fix="Set it before, or show each worker its own GPUs by CUDA_VISIBLE_DEVICES.",
             )
 
     def _placer(self) -> Placer | None:
@@ -223,6 +235,7 @@ class ModernEngine(Engine):
         own |= {"gradients": tf.as_dtype(plan.gradients)} if plan.gradients != "float32" else {}
         if chosen.step_batches:
             own |= {"number": chosen.batches, "total": sum(chosen.step_batches), "statistics": plan.micro_statistics}
+            own["by_rows"] = bool(plan.shares)
             return functools.partial(ShardedElastic if is_sharded else ElasticTransplant, **own)
         stages = self._place.mesh.stages(plan.placement.stages) if self._place and plan.placement.is_pipeline else ()
         kinds: dict[str, Callable[..., Transplant]] = {

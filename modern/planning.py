@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.distribution.strategies import Distribution
@@ -13,7 +16,9 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.estimates import PlanEstimate, estimate
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
+from estimator_bridge.modern.parallel.norms import check_elementwise
 from estimator_bridge.modern.parallel.placement import Placer
+from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.training.train import training_model
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, ExportCall, PredictCall, TrainCall
 
@@ -36,18 +41,30 @@ class EstimatingPlacer(Placer):
 
     Attributes:
         micro: Number of micro-batches of a step.
+        sharded_state: True if workers cut the optimizers' state between them.
     """
 
     micro: int = 1
+    sharded_state: bool = False
 
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
-        """Raises EndOfPlanning."""
+        """Raises EndOfPlanning, or NotSupportedError for a plan that a run would refuse."""
+        if self.sharded_state:
+            check_elementwise(model, step)
         raise EndOfPlanning(estimate(model, step, self.mesh, self.placed(model, step), self.micro))
 
 
+@dataclasses.dataclass
 class PlanningEngine(ModernEngine):
-    """A modern engine whose first training is estimated; the script ends there with EndOfPlanning, and nothing is written."""
+    """A modern engine whose first training is estimated; the script ends there with EndOfPlanning, and nothing is written.
 
+    Args:
+        rows: Rows of a batch, which the shapes of the graph then have; None to leave them to the input_fn.
+        sharded_state: True if workers cut the optimizers' state between them; the plan is that of one worker without it.
+    """
+
+    rows: int | None = None
+    sharded_state: bool = False
     writes = False
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
@@ -72,16 +89,67 @@ class PlanningEngine(ModernEngine):
         raise _before_training("exports")
 
     def _trainer(self, config: Any, chosen: Distribution) -> Callable[..., None]:
+        def found(estimator: Any, call: TrainCall, distribution: Distribution, make: Callable[..., Any]) -> PlanEstimate:
+            input_fn = call.input_fn if self.rows is None else with_rows(call.input_fn, self.rows)
+            try:
+                make(training_model(estimator, input_fn, distribution), (), distribution.split)
+            except EndOfPlanning as end:
+                return end.found
+            raise AssertionError("the placer estimates")
+
         def place(estimator: Any, call: TrainCall, distribution: Distribution, **_: Any) -> None:
-            model = training_model(estimator, call.input_fn, distribution)
-            self._transplants(distribution)(model, (), distribution.split)
+            planned = found(estimator, call, distribution, self._transplants(distribution))
+            if self.rows is not None and self.plan.micro > 1:
+                placer = dataclasses.replace(self._estimating, micro=1)
+                whole = dataclasses.replace(distribution, micro_batches=1)
+                one = found(estimator, call, whole, functools.partial(Transplant, place=placer))
+                planned = dataclasses.replace(planned, whole=sum(round(kept) for kept in one.kept(self.rows).values()))
+            raise EndOfPlanning(planned)
 
         return place
 
     def _placer(self) -> Placer:
         super()._placer()  # refuses what a run refuses
+        return self._estimating
+
+    @functools.cached_property
+    def _estimating(self) -> EstimatingPlacer:
         placement = self.plan.placement
-        return EstimatingPlacer(placement, prepare_mesh(placement.devices), self.plan.micro)
+        return EstimatingPlacer(placement, prepare_mesh(placement.devices), self.plan.micro, self.sharded_state)
+
+
+def with_rows(input_fn: Callable[..., Any], rows: int) -> Callable[..., Any]:
+    """Returns an input_fn whose dense tensors have a static number of rows.
+
+    Args:
+        input_fn: The script's function.
+        rows: Rows of a batch.
+    """
+
+    def sized(tensor: Any) -> Any:
+        if not isinstance(tensor, tf.Tensor) or not tensor.shape.rank:
+            return tensor
+        if tensor.shape[0] not in (None, rows):
+            raise BridgeError(
+                "The batches of the script have another number of rows.",
+                expected=f"{rows}, as --rows says",
+                received=f"{tensor.shape[0]} in {tensor.name!r}",
+                fix=f"Give --rows {tensor.shape[0]}, or the script another batch size.",
+            )
+        return tf.ensure_shape(tensor, [rows, *tensor.shape[1:]])
+
+    @tf.autograph.experimental.do_not_convert
+    def batch_of(*parts: Any) -> Any:
+        return tf.nest.map_structure(sized, parts if len(parts) > 1 else parts[0])
+
+    @functools.wraps(input_fn)
+    def given(*args: Any, **kwargs: Any) -> Any:
+        made = input_fn(*args, **kwargs)
+        if isinstance(made, tf.data.Dataset):
+            return made.map(batch_of)
+        return tf.nest.map_structure(sized, made)
+
+    return given
 
 
 def _before_training(what: str) -> BridgeError:

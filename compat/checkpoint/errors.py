@@ -61,4 +61,4 @@ def naming_file(path: Path) -> Iterator[None]:
         if str(path) in text:
             raise
         fix = None if "to do:" in text else "Restore the file from a backup."
-        raise CorruptError(f"{path} is damaged: {text}", fix=fix) from None
+        raise CorruptError(f"{path} is damaged: {text}", fix=fix, address=error.address) from None

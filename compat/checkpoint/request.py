@@ -90,7 +90,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise NamingError("This is not a regular expression of Python.", received=f"{pattern}: {error}") from None
+        raise NamingError(
+            "This is not a regular expression of Python.",
+            received=f"{pattern}: {error}",
+            fix=r"Write \( for a bracket that is meant as such.",
+        ) from None
 
 
 def kind_of_name(target: Path) -> TargetKind:

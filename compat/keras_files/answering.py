@@ -111,7 +111,11 @@ def save(model: Model, prefix: str, path: Path, to: str, partial: bool) -> None:
     try:
         status.expect_partial() if partial else status.assert_consumed()
     except AssertionError as error:
-        raise KerasError("Keras did not restore all variables of the model.", received=str(error)[:1000]) from None
+        raise KerasError(
+            "Keras did not restore all variables of the model.",
+            received=str(error)[:1000],
+            fix="Make the model as it was when it was saved, or leave out --like.",
+        ) from None
     if to == "keras-weights":
         model.save_weights(str(path))
     elif to == "keras":

@@ -41,7 +41,7 @@ class FileReport:
     cells: CellPlaces = NO_CELLS
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Judge:
     """The environment that files are judged for.
 
@@ -81,15 +81,22 @@ class Judge:
         """
         lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
         try:
-            source = read_source(content, path)
+            return self.source(read_source(content, path))
         except SyntaxError as error:
             place = error.lineno or 1, max(error.offset or 1, 1)
             file = error.filename or path if is_notebook(Path(path)) else path  # that of a cell
             return _unreadable(file, lines, place, "syntax", f"Neither Python 3 nor Python 2: {error.msg}.")
         except BridgeError as error:
             return _unreadable(path, lines, (1, 1), "notebook", " ".join(str(error).split()))
-        lines = source.text.count("\n") if source.cells.starts else lines
-        return FileReport(path, lines, tuple(distinct_findings(self._findings(source))), cells=source.cells)
+
+    def source(self, source: Source) -> FileReport:
+        """Judges a parsed file.
+
+        Args:
+            source: Parsed file.
+        """
+        lines = source.text.count("\n") + (not source.text.endswith("\n") and bool(source.text))
+        return FileReport(source.path, lines, tuple(distinct_findings(self._findings(source))), cells=source.cells)
 
     def _findings(self, source: Source) -> Iterator[SourceFinding]:
         yield from judge_tensorflow(source, self.surface, self.contrib)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 from estimator_bridge.compat.source.checking import FileReport, Judge, distinct_findings
 from estimator_bridge.compat.source.reached import ReachedCode
-from estimator_bridge.compat.source.reading import Source, own_sources
+from estimator_bridge.compat.source.reading import Source, own_sources, read_source, resolved
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import NAMES
 from estimator_bridge.compat.source.rules.modern_limits import calls_an_estimator, judge_for_micro_batches, judge_for_modern
 from estimator_bridge.compat.source.rules.refusals import judge_own_names, judge_packages, judge_refusals
 from estimator_bridge.compat.source.verdicts import Kind, SourceFinding, Verdict
+from estimator_bridge.errors import BridgeError
 
 _NOT_REACHED = "not reached from the script, as far as names show"
 _ONLY_A_WARNING = "it does not stop the script"
+_KEPT_FILES = 512  # parsed files that are kept for the next scripts that import them
 
 
 def judge_script(judge: Judge, script: Path, path: str = "legacy", micro_batches: bool = False) -> list[FileReport]:
@@ -34,25 +37,45 @@ def judge_script(judge: Judge, script: Path, path: str = "legacy", micro_batches
     Returns:
         Reports on the script and on its own modules that can be parsed.
     """
-    own_report = judge.file(script)
-    if own_report.unreadable:
-        return [own_report]
     roots = _roots(script)
-    sources = list(own_sources(script, *roots))
+    try:
+        sources = list(own_sources(script, *roots, read=_read))
+    except BridgeError:  # a notebook that is none
+        sources = []
+    if not sources:
+        return [judge.file(script)]
     reached = ReachedCode(sources, roots)
-    reports = [own_report, *(judge.file(Path(source.path)) for source in sources[1:])]
+    own = {resolved(Path(source.path)): source for source in sources}
+    changes_path = any("sys.path" in source.text for source in sources)
     found = []
-    for source, report in zip(sources, reports, strict=True):
-        extra = [*judge_refusals(source), *judge_packages(source, _searched(source, sources, roots))]
-        extra += judge_own_names(source, sources, roots)
-        extra += judge_for_modern(source) if path == "modern" else ()
-        extra += judge_for_micro_batches(source) if micro_batches else ()
+    for source in sources:
+        report = _judge_alone(judge, source, path, micro_batches)
+        extra = [*judge_packages(source, _searched(source, roots, changes_path)), *judge_own_names(source, own, roots)]
         findings = distinct_findings([*report.findings, *extra])
         findings = [one for one in findings if not _is_of_own_module(one, source, roots)]
         found.append(dataclasses.replace(report, findings=tuple(_weighed(source, findings, reached))))
     if path == "modern" and not calls_an_estimator(sources, reached):
         found[0] = dataclasses.replace(found[0], findings=(_NO_ESTIMATOR, *found[0].findings))
     return found
+
+
+def _read(content: bytes, path: str) -> Source:
+    return _read_once(content, path, "" if Path(path).is_absolute() else str(Path.cwd()))
+
+
+@functools.lru_cache(_KEPT_FILES)
+def _read_once(content: bytes, path: str, folder: str) -> Source:
+    del folder  # only tells apart files of equal names
+    return read_source(content, path)
+
+
+@functools.lru_cache(_KEPT_FILES)
+def _judge_alone(judge: Judge, source: Source, path: str, micro_batches: bool) -> FileReport:
+    """Judges a file as far as that depends on nothing beside it."""
+    report = judge.source(source)
+    extra = [*judge_refusals(source), *(judge_for_modern(source) if path == "modern" else ())]
+    extra += judge_for_micro_batches(source) if micro_batches else ()
+    return dataclasses.replace(report, findings=(*report.findings, *extra))
 
 
 def _roots(script: Path) -> list[Path]:
@@ -63,10 +86,10 @@ def _roots(script: Path) -> list[Path]:
     return list(dict.fromkeys([script.resolve().parent, top, Path.cwd()]))
 
 
-def _searched(source: Source, sources: list[Source], roots: list[Path]) -> list[Path]:
+def _searched(source: Source, roots: list[Path], changes_path: bool) -> list[Path]:
     """Returns the folders in which a package may be: those around and below the script, too, if the script changes ``sys.path``."""
-    searched = [*roots, Path(source.path).resolve().parent]
-    if any("sys.path" in one.text for one in sources):
+    searched = [*roots, resolved(Path(source.path)).parent]
+    if changes_path:
         searched += [*roots[0].parents[:2], *(one for one in roots[0].parent.glob("*/") if one.is_dir())]
         searched += [one for one in roots[0].glob("*/*/") if one.is_dir()]
     return searched
@@ -85,9 +108,10 @@ _NO_ESTIMATOR = SourceFinding(
 def _is_of_own_module(finding: SourceFinding, source: Source, roots: list[Path]) -> bool:
     """Returns True for a finding about a removed module of Python whose name one of the script's own modules has."""
     top = finding.symbol.removeprefix("import ").partition(".")[0]
-    folders = [*roots, Path(source.path).resolve().parent]
-    is_of_module = finding.kind in {Kind.PYTHON, Kind.PYTHON2} and (top in MODULES or finding.symbol.startswith("import "))
-    return is_of_module and any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in folders)
+    if finding.kind not in {Kind.PYTHON, Kind.PYTHON2} or not (top in MODULES or finding.symbol.startswith("import ")):
+        return False
+    folders = [*roots, resolved(Path(source.path)).parent]
+    return any((folder / f"{top}.py").is_file() or (folder / top).is_dir() for folder in folders)
 
 
 def _weighed(source: Source, findings: list[SourceFinding], reached: ReachedCode) -> Iterator[SourceFinding]:

@@ -7,15 +7,16 @@ with their class, because TensorFlow calls many of them. So code may count as re
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from estimator_bridge.compat.source.reading import Source, find_modules
+from estimator_bridge.compat.source.reading import Source, find_modules, resolved
 
 _Lines = tuple[int, int]
-_Code = tuple[str, _Lines, Sequence[ast.AST]]
 _WHOLE = (0, sys.maxsize)
 _PREDICTING = (
     "predict",
@@ -47,19 +48,19 @@ class ReachedCode:
 
     def __init__(self, sources: Sequence[Source], roots: Sequence[Path] = ()) -> None:
         self._roots = roots
-        self._modules = {Path(source.path).resolve(): source for source in sources[1:]}
+        self._modules = {resolved(Path(source.path)): source for source in sources[1:]}
         self._waiting: dict[str, list[_Code]] = defaultdict(list)
         self._unreached: dict[str, set[_Lines]] = defaultdict(set)
         self._names: set[str] = set()
         self._new: list[str] = []
         for source in sources[1:]:
             self._unreached[source.path].add(_WHOLE)
-        self._enter(sources[0].path, sources[0].tree.body)
+        self._enter(_codes(sources[0]).script)
         while self._new:
-            for path, lines, nodes in self._waiting.pop(self._new.pop(), ()):
-                if lines in self._unreached[path]:
-                    self._unreached[path].discard(lines)
-                    self._enter(path, nodes)
+            for code in self._waiting.pop(self._new.pop(), ()):
+                if code.lines in self._unreached[code.path]:
+                    self._unreached[code.path].discard(code.lines)
+                    self._enter(code)
 
     def may_run(self, path: str, line: int) -> bool:
         """Returns True unless a line is in a function that is not reached.
@@ -70,54 +71,107 @@ class ReachedCode:
         """
         return not any(first <= line <= last for first, last in self._unreached[path])
 
-    def _enter(self, path: str, nodes: Iterable[ast.AST]) -> None:
-        """Adds the names that nodes read, and keeps the definitions among them until their own names are read."""
+    def _enter(self, code: _Code) -> None:
+        """Adds the names that code reads, and keeps the definitions in it until their own names are read."""
+        for name in code.content.names - self._names:
+            self._names.add(name)
+            self._new.append(name)
+        for name, kept in code.content.kept:
+            self._waiting[name].append(kept)
+            self._unreached[kept.path].add(kept.lines)
+            if name in self._names:
+                self._new.append(name)
+        for dotted in code.content.imports:
+            for file in find_modules(dotted, Path(code.path), self._roots):
+                source = self._modules.pop(resolved(file), None)
+                if source is not None:
+                    codes = _codes(source)
+                    self._unreached[source.path].discard(_WHOLE)
+                    self._unreached[source.path].update(codes.guarded)
+                    self._enter(codes.module)
+
+
+class _Code:
+    """Statements that run together, such as a function's body."""
+
+    def __init__(self, path: str, lines: _Lines, nodes: Sequence[ast.AST]) -> None:
+        self.path, self.lines, self._nodes = path, lines, nodes
+
+    @functools.cached_property
+    def content(self) -> _Content:
+        """The names, imports and definitions of the statements; the same for each script that reaches them."""
+        return _Reader(self.path).read(self._nodes)
+
+
+class _Content(NamedTuple):
+    names: frozenset[str]
+    imports: tuple[str, ...]
+    kept: tuple[tuple[str, _Code], ...]
+
+
+class _Codes(NamedTuple):
+    """A file's code if it is the script, its code if it is imported, and the lines that only a script runs."""
+
+    script: _Code
+    module: _Code
+    guarded: tuple[_Lines, ...]
+
+
+@functools.lru_cache(maxsize=512)
+def _codes(source: Source) -> _Codes:
+    guarded = [one for one in source.tree.body if _is_main_guard(one)]
+    rest = [one for one in source.tree.body if one not in guarded]
+    script, module = (_Code(source.path, _WHOLE, nodes) for nodes in (source.tree.body, rest))
+    return _Codes(script, module, tuple(map(_lines, guarded)))
+
+
+class _Reader:
+    """Collects what statements read, import and define.
+
+    Args:
+        path: Path of their file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._names: set[str] = set()
+        self._imports: dict[str, None] = {}
+        self._kept: list[tuple[str, _Code]] = []
+
+    def read(self, nodes: Iterable[ast.AST]) -> _Content:
+        """Returns what statements read, import and define.
+
+        Args:
+            nodes: Statements or other nodes.
+        """
         pending = list(nodes)
         while pending:
             node = pending.pop()
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 pending += node.decorator_list
-                self._define(path, node)
+                self._define(node)
             elif isinstance(node, ast.If) and _is_for_predictions(node):
                 pending += [node.test, *node.orelse]
-                for name in _PREDICTING:
-                    self._keep(path, name, node.body, (node.body[0].lineno, node.body[-1].end_lineno or 0))
+                code = _Code(self._path, (node.body[0].lineno, node.body[-1].end_lineno or 0), node.body)
+                self._kept += [(name, code) for name in _PREDICTING]
             else:
-                self._read(_read_names(node))
-                self._import(path, node)
+                self._names.update(_read_names(node))
+                self._imports.update(dict.fromkeys(_imported_names(node)))
                 pending += ast.iter_child_nodes(node)
+        return _Content(frozenset(self._names), tuple(self._imports), tuple(self._kept))
 
-    def _read(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self._names:
-                self._names.add(name)
-                self._new.append(name)
-
-    def _import(self, path: str, node: ast.AST) -> None:
-        for dotted in _imported_names(node):
-            for file in find_modules(dotted, Path(path), self._roots):
-                source = self._modules.pop(file.resolve(), None)
-                if source is not None:
-                    guarded = [one for one in source.tree.body if _is_main_guard(one)]
-                    self._unreached[source.path].discard(_WHOLE)
-                    self._unreached[source.path].update(map(_lines, guarded))
-                    self._enter(source.path, [one for one in source.tree.body if one not in guarded])
-
-    def _define(self, path: str, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         methods = [one for one in node.body if isinstance(one, _FUNCTIONS)] if isinstance(node, ast.ClassDef) else []
         inherits = isinstance(node, ast.ClassDef) and any(ast.unparse(base) != "object" for base in node.bases)
         for method in methods:  # TensorFlow calls methods of classes that inherit from its own
             name = node.name if inherits or method.name.startswith("__") else method.name
-            self._keep(path, name, list(ast.iter_child_nodes(method)), _lines(method))
-        self._keep(path, node.name, [one for one in ast.iter_child_nodes(node) if one not in methods], _lines(node))
+            self._keep(name, list(ast.iter_child_nodes(method)), method)
+        self._keep(node.name, [one for one in ast.iter_child_nodes(node) if one not in methods], node)
         if node.decorator_list:  # a decorator may have given it to a registry
-            self._read([node.name])
+            self._names.add(node.name)
 
-    def _keep(self, path: str, name: str, nodes: Sequence[ast.AST], lines: _Lines) -> None:
-        self._waiting[name].append((path, lines, nodes))
-        self._unreached[path].add(lines)
-        if name in self._names:
-            self._new.append(name)
+    def _keep(self, name: str, nodes: Sequence[ast.AST], around: ast.AST) -> None:
+        self._kept.append((name, _Code(self._path, _lines(around), nodes)))
 
 
 def _is_for_predictions(node: ast.If) -> bool:

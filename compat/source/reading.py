@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.names import Names
@@ -101,24 +101,27 @@ def _joined(cells: list[Cell], path: str) -> Source:
     return Source(path, text, tree, tuple(idioms), error, CellPlaces(tuple(starts)), tuple(ipython_lines))
 
 
-def own_sources(start: Path, *roots: Path) -> Iterator[Source]:
+def own_sources(start: Path, *roots: Path, read: Callable[[bytes, str], Source] = read_source) -> Iterator[Source]:
     """Yields a script, then the modules below some folders that it imports, directly or through others.
 
     Args:
         start: Script; files that cannot be read or parsed are skipped.
         roots: Folders that Python searches first.
+        read: Function that parses a file.
     """
-    pending, seen = [start], {start.resolve()}
+    for kept in (_entries, _resolved):
+        kept.cache_clear()  # folders may have changed
+    pending, seen = [start], {resolved(start)}
     while pending:
         path = pending.pop(0)
         try:
-            source = read_source(path.read_bytes(), str(path))
+            source = read(path.read_bytes(), str(path))
         except (OSError, SyntaxError):
             continue
         yield source
         for imported in _imported(source, path, roots):
-            if imported.resolve() not in seen:
-                seen.add(imported.resolve())
+            if resolved(imported) not in seen:
+                seen.add(resolved(imported))
                 pending.append(imported)
 
 
@@ -140,6 +143,30 @@ def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Pat
     folders = [path.parents[level - 1]] if level else [*roots, path.parent]  # Python 2 looked beside a module first
     parts = dotted[level:].split(".")
     for folder in folders:
+        if parts[0] and not {parts[0], f"{parts[0]}.py"} & _entries(folder):
+            continue
         for length in range(len(parts), 0, -1):
             base = folder.joinpath(*parts[:length])
             yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
+
+
+def resolved(path: Path) -> Path:
+    """Returns ``path.resolve()``; it is looked up once for each script that ``own_sources`` reads.
+
+    Args:
+        path: Path of a file.
+    """
+    return _resolved(path if path.is_absolute() else Path.cwd() / path)
+
+
+@functools.lru_cache(maxsize=4096)
+def _resolved(path: Path) -> Path:
+    return path.resolve()
+
+
+@functools.lru_cache(maxsize=4096)
+def _entries(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(entry.name for entry in folder.iterdir())
+    except OSError:
+        return frozenset()

@@ -1,5 +1,6 @@
 """Strategy that a ModernConfig names, and connections of its process: server, remote cluster, share of the input."""
 
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
@@ -14,11 +15,12 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.server_waits import READY_SECONDS, await_servers
 
 
-def make_strategy(config: ModernConfig) -> Any:
+def make_strategy(config: ModernConfig, gpus: int | None = None) -> Any:
     """Makes the strategy of a configuration.
 
     Args:
         config: Modern configuration; the runtime's settings must be in force already.
+        gpus: Number of GPUs of this process that a strategy of workers uses; None for all.
 
     Returns:
         A ``tf.distribute.Strategy``: the default strategy if none is named and for a task that only serves, an evaluator's own
@@ -41,19 +43,22 @@ def make_strategy(config: ModernConfig) -> Any:
         return tpu_strategy(own)
     call = strategy_call(own.strategy, bool(own.cluster.jobs))
     needs_resolver = RESOLVER in call.arguments.values()
-    return make(call, {"tf": tf, RESOLVER.dotted: resolver(own.cluster) if needs_resolver else None})
+    return make(call, {"tf": tf, RESOLVER.dotted: resolver(own.cluster, gpus) if needs_resolver else None})
 
 
-def resolver(cluster: Cluster) -> Any:
+def resolver(cluster: Cluster, gpus: int | None = None) -> Any:
     """Makes the cluster resolver that tells a strategy its cluster.
 
     Args:
         cluster: Jobs, and this process's task.
+        gpus: Number of GPUs of this process that the strategy uses; None for all.
 
     Returns:
         A ``SimpleClusterResolver``.
     """
-    return make(resolver_call(cluster), {"tf": tf, "len": len})
+    call = resolver_call(cluster)
+    own = {} if gpus is None else {"num_accelerators": {"GPU": gpus}}
+    return make(dataclasses.replace(call, arguments={**call.arguments, **own}), {"tf": tf, "len": len})
 
 
 def tpu_strategy(config: ModernConfig) -> Any:

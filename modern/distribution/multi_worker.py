@@ -21,11 +21,12 @@ _POLL_SECONDS = 0.01
 Jobs = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def multi_worker(config: Any) -> Any:
+def multi_worker(config: Any, gpus: int | None = None) -> Any:
     """Connects to all workers of a RunConfig's cluster; waits until they answer.
 
     Args:
         config: RunConfig with its task. ``train_distribute`` chooses how workers communicate; without it TensorFlow chooses.
+        gpus: Number of GPUs of each worker that have a replica; None for all.
 
     Returns:
         A ``tf.distribute.MultiWorkerMirroredStrategy``, the same at each call, since a process connects once.
@@ -40,14 +41,14 @@ def multi_worker(config: Any) -> Any:
     settings = settings_of_strategy(given) if given is not None else {}
     jobs = tuple((_JOBS[job], tuple(tasks)) for job, tasks in sorted(config.cluster_spec.as_dict().items()) if job in _JOBS)
     options = tuple(settings.get(f"strategy.{name}") for name in _OPTIONS)
-    return _multi_worker(options, jobs, _JOBS[config.task_type], config.task_id)
+    return _multi_worker(options, jobs, _JOBS[config.task_type], config.task_id, gpus)
 
 
 @functools.cache
-def _multi_worker(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) -> Any:
+def _multi_worker(options: tuple[Any, ...], jobs: Jobs, job: str, index: int, gpus: int | None) -> Any:
     own = Strategy("MultiWorkerMirroredStrategy", **dict(zip(_OPTIONS, options, strict=True)))
     try:
-        return connected(own, jobs, job, index)
+        return connected(own, jobs, job, index, gpus=gpus)
     except RuntimeError as error:
         raise BridgeError(
             "The workers cannot connect, since this process uses TensorFlow's devices already.",
@@ -57,11 +58,13 @@ def _multi_worker(options: tuple[Any, ...], jobs: Jobs, job: str, index: int) ->
         ) from error
 
 
-def connected(strategy: Strategy, jobs: Jobs, job: str, index: int, protocol: str | None = None) -> Any:
-    """Makes a strategy that connects this process, a task of a cluster, to the other tasks."""
+def connected(
+    strategy: Strategy, jobs: Jobs, job: str, index: int, protocol: str | None = None, gpus: int | None = None
+) -> Any:
+    """Makes a strategy that connects this process, a task of a cluster, to the other tasks; see ``multi_worker`` for ``gpus``."""
     cluster = Cluster(dict(jobs), job, index, protocol)
     with _kept_to_loopback(int(cluster.jobs[job][index].rpartition(":")[2])):
-        return make_strategy(ModernConfig(strategy=strategy, cluster=cluster))
+        return make_strategy(ModernConfig(strategy=strategy, cluster=cluster), gpus)
 
 
 @contextlib.contextmanager

@@ -124,10 +124,7 @@ def prepare(replicas: int) -> None:
     """
     if replicas < 1:
         raise BridgeError("--replicas must be at least 1.", expected="--replicas 1 or more", received=replicas)
-    try:
-        context = TaskContext.of_this_process()
-    except BridgeError:  # RunConfig reports it, unless the script sets the variable before that
-        context = None
+    context = task_context()
     if replicas > 1 and context and context.value.get("cluster"):
         raise NotSupportedError(
             "--replicas cannot be used in a cluster, and TF_CONFIG makes this process a task of one.",
@@ -137,6 +134,14 @@ def prepare(replicas: int) -> None:
         )
     if replicas > 1 and len(tf.config.list_physical_devices("GPU")) < replicas:
         set_runtime({"devices.logical_cpus": replicas})
+
+
+def task_context() -> TaskContext | None:
+    """Returns the TF_CONFIG of this process; None without one, and for a wrong one, which RunConfig reports unless the script mends it."""
+    try:
+        return TaskContext.of_this_process()
+    except BridgeError:
+        return None
 
 
 def decision_for(config: Any) -> Decision:
@@ -151,12 +156,13 @@ def decision_for(config: Any) -> Decision:
     return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
 
-def distribution_for(config: Any, replicas: int = 1) -> Distribution:
+def distribution_for(config: Any, replicas: int = 1, gpus: int | None = None) -> Distribution:
     """Chooses the distribution of a training run.
 
     Args:
         config: RunConfig.
         replicas: Number of replicas from the command line, which split each batch.
+        gpus: Number of GPUs of each worker that have a replica; None for all.
 
     Returns:
         The strategy that the RunConfig and its cluster stand for; without either, MirroredStrategy over ``replicas`` devices, or one
@@ -179,7 +185,7 @@ def distribution_for(config: Any, replicas: int = 1) -> Distribution:
             received=f"{row.strategy or 'no strategy'}, for a cluster of {config.cluster_spec.as_dict() if config.cluster_spec else 1}",
             fix="Use --path legacy for this script.",
         )
-    return _MAKERS[row.strategy](config)
+    return _multi_worker(config, gpus) if row.strategy == "MultiWorkerMirroredStrategy" else _MAKERS[row.strategy](config)
 
 
 def check_one_replica(strategy: Any, what: str, flag: str) -> None:
@@ -210,11 +216,11 @@ def _from_devices(config: Any) -> Distribution:
     return Distribution(make_strategy(ModernConfig(strategy=Strategy("OneDeviceStrategy", devices))))
 
 
-def _multi_worker(config: Any) -> Distribution:
+def _multi_worker(config: Any, gpus: int | None = None) -> Distribution:
     row = decision_for(config)
     if row.fidelity is not Fidelity.EXACT:
         logging.warn("This cluster trains under MultiWorkerMirroredStrategy: %s.", row.note)
-    return Distribution(multi_worker(config))
+    return Distribution(multi_worker(config, gpus))
 
 
 def _parameter_servers(config: Any) -> Distribution:

@@ -102,7 +102,7 @@ def _check(made: Cut, trainable: Collection[str], number: int) -> None:
                 f"Stage {stage} of the pipeline, which begins at {begin!r}, has no variable to train.",
                 expected="stages that each train something",
                 received=f"{number} stages, {len(held)} of which have variables",
-                fix="Take fewer stages, or say by at = [...] in [pipeline] of a plan where they begin.",
+                fix=f"{_fewer(len(held))}, or say by at = [...] in [pipeline] of a plan where they begin.",
             )
         logging.info("Stage %d of the pipeline begins at %r and has %.0f %% of the computation.", stage, begin, 100 * share)
     if max(made.shares) * number > 1.5:
@@ -154,7 +154,7 @@ def _balanced(varying: Sequence[Operation], totals: Sequence[float], number: int
             "The model has too few operations with variables for a pipeline.",
             expected=f"{number}, one for each stage",
             received=len(uses),
-            fix="Take fewer stages.",
+            fix=f"{_fewer(len(uses))}.",
         )
     crossing = _crossing(varying)
     starts: list[int] = []
@@ -169,6 +169,11 @@ def _balanced(varying: Sequence[Operation], totals: Sequence[float], number: int
 
         starts.append(min(near, key=rank) if near else min(free, key=lambda place: abs(totals[place - 1] - want)))
     return starts
+
+
+def _fewer(most: int) -> str:
+    """Returns words for the nearest plan with at most so many stages."""
+    return f"Take pipeline={most}" if most > 1 else "Train on one device, or on several by model=2"
 
 
 def _scope(op: Operation) -> str:

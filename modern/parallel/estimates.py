@@ -63,6 +63,10 @@ class Crossing:
     row_bytes: int
     unknown: int
 
+    def bytes_of(self, rows: float) -> float:
+        """Returns the bytes of a batch, or micro-batch, with a number of rows."""
+        return self.step_bytes + self.row_bytes * rows
+
 
 @dataclasses.dataclass(frozen=True)
 class StageEstimate:
@@ -94,6 +98,7 @@ class PlanEstimate:
         gradients: Gradients, which workers send each other in each step.
         mesh: Devices of the mesh alone.
         stages: Stages of a pipeline, if it is one.
+        whole: Bytes of the activations of a batch that is computed whole; None if its rows are unknown.
     """
 
     devices: Sequence[str]
@@ -104,6 +109,7 @@ class PlanEstimate:
     gradients: Crossing
     mesh: Sequence[str]
     stages: Sequence[StageEstimate] = ()
+    whole: int | None = None
 
     @property
     def bubble(self) -> float:
@@ -118,19 +124,33 @@ class PlanEstimate:
             found[one.device] = variables + one.variable_bytes, slots + one.slot_bytes
         return found
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the estimate as JSON takes it."""
-        devices = [{"device": name, "variable_bytes": own, "slot_bytes": slots} for name, (own, slots) in self.held().items()]
-        rows = [dataclasses.asdict(one) for one in self.variables]
+    def kept(self, rows: float) -> dict[str, float]:
+        """Returns the bytes of activations that each device keeps at a time: of one micro-batch, in a pipeline of several.
+
+        Args:
+            rows: Rows of a whole batch.
+        """
+        numbers = {device: stage.micro_batches for stage in self.stages for device in stage.devices}
+        own = {one.source: one.bytes_of(rows / self.micro) * numbers.get(one.source, 1) for one in self.activations}
+        return {device: own.get(device, 0.0) for device in self.devices}
+
+    def as_dict(self, rows: int | None = None) -> dict[str, Any]:
+        """Returns the estimate as JSON takes it, given the rows of a batch if they are known."""
+        devices: list[dict[str, Any]] = [
+            {"device": name, "variable_bytes": own, "slot_bytes": slots} for name, (own, slots) in self.held().items()
+        ]
+        for device in devices if rows else ():
+            device["activation_bytes"] = round(self.kept(rows or 0)[device["device"]])
         return {
             "devices": devices,
             "micro": self.micro,
-            "variables": rows,
+            "variables": list(map(dataclasses.asdict, self.variables)),
             "crossings": list(map(dataclasses.asdict, self.crossings)),
             "activations": list(map(dataclasses.asdict, self.activations)),
             "gradients": dataclasses.asdict(self.gradients),
             "stages": list(map(dataclasses.asdict, self.stages)),
             "bubble": self.bubble,
+            "whole_batch_activation_bytes": self.whole,
         }
 
 

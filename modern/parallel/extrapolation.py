@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from estimator_bridge.modern.parallel.estimates import Crossing, PlanEstimate
+from estimator_bridge.modern.parallel.estimates import PlanEstimate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,23 +79,17 @@ def _with_workers(found: PlanEstimate, measured: Measured, workers: int, sharded
     stages, micro = len(found.stages), found.micro
     share = max((stage.share for stage in found.stages), default=1.0)
     compute = measured.seconds * (share * (micro + stages - 1) / micro if stages else 1.0)
-    sent = sum(_bytes(one, measured.rows / micro) for one in found.crossings) * (1 if stages else micro)
+    sent = sum(one.bytes_of(measured.rows / micro) for one in found.crossings) * (1 if stages else micro)
     between_devices = sent / measured.bandwidth
-    gradients = _bytes(found.gradients, measured.rows)
+    gradients = found.gradients.bytes_of(measured.rows)
     between_workers = 2 * (workers - 1) / workers * gradients / measured.bandwidth
     seconds = compute + between_devices + between_workers
-    held_micro = {device: stage.micro_batches for stage in found.stages for device in stage.devices}
-    kept = {one.source: _bytes(one, measured.rows / micro) * held_micro.get(one.source, 1) for one in found.activations}
-    parts = found.held()
+    kept = found.kept(measured.rows)
     most = max(
-        2 * variables + slots / (workers if sharded_state else 1) + kept.get(device, 0.0)
-        for device, (variables, slots) in parts.items()
+        2 * variables + slots / (workers if sharded_state else 1) + kept[device]
+        for device, (variables, slots) in found.held().items()
     )
     devices = workers * max(1, len(found.mesh))
     return Extrapolation(
         workers, devices, compute, between_devices, between_workers, workers * measured.seconds / seconds, most
     )
-
-
-def _bytes(tensors: Crossing, rows: float) -> float:
-    return tensors.step_bytes + tensors.row_bytes * rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,21 +19,17 @@ from tensorflow.python.ops import embedding_ops
 from tensorflow.python.ops.variables import PartitionedVariable
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Operation, refused, variable_of
+from estimator_bridge.modern.graph.fragments import refused
 from estimator_bridge.modern.graph.model_graph import ModelGraph
-from estimator_bridge.modern.graph.optimizers.capture import components
 from estimator_bridge.modern.graph.stages import Plan
-from estimator_bridge.modern.parallel.micro_batches.reductions import trained
+from estimator_bridge.modern.parallel.norms import norms_of_one
 from estimator_bridge.modern.parallel.plans.plan import PlaceRule
 from estimator_bridge.runtime.patching import wrapped
+from estimator_bridge.runtime.user_code import is_users
 
 v1 = tf.compat.v1
 _SHARD = re.compile(r".+/part_\d+")
 _BESIDE_SHARD = re.compile(r"(.+/part_\d+)(/.+)")
-_ADDED_UP = ("Sum", "L2Loss")
-_OF_ALL_ELEMENTS = re.compile(
-    r"Sum|L2Loss|Mean|Max|Min|Prod|EuclideanNorm|All|Any|ArgMax|ArgMin|TopKV2|Cumsum|Cumprod|(Batch)?(MatMul|Svd|Cholesky|Qr)(V\d)?|SelfAdjointEigV2"
-)
 _CUT: WeakKeyDictionary[tf.Graph, set[str]] = WeakKeyDictionary()
 
 
@@ -80,12 +77,15 @@ def partitioned(rules: Sequence[PlaceRule]) -> Iterator[None]:
     except (TypeError, AttributeError) as error:
         if "PartitionedVariable" not in str(error):
             raise
-        raise NotSupportedError(
+        refusal = NotSupportedError(
             "The script uses a variable that the plan cuts in a way that only whole variables have.",
             expected="lookups, products and the like; not slices or assignments of a variable with shards",
-            received=error,
+            received=f"{error}; with shards: {', '.join(sorted(_CUT.get(v1.get_default_graph(), ())))}",
             fix="Leave that variable's [[place]] out of the plan, or give it a device.",
-        ) from error
+        )
+        lines = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        refusal.asked_by = next((line for line in reversed(lines) if is_users(line.rpartition(":")[0])), None)
+        raise refusal from error
 
 
 def cut_by_plan(model: ModelGraph) -> Collection[str]:
@@ -106,39 +106,14 @@ def check_shards(model: ModelGraph, step: Plan) -> None:
     cut = cut_by_plan(model)
     names = (variable.op.name for variable in model.variables())
     shards = {name for name in names if _SHARD.fullmatch(name) and name.rpartition("/")[0] in cut}
-    operations = step.operations - {update.op for update in step.updates}
-    gradients = {
-        part.name: handle.op.name
-        for one in trained(model, operations)
-        for source, gradient in zip(one.sources, one.gradients, strict=True)
-        if gradient is not None and (handle := variable_of(source)) is not None
-        for part in components([gradient])
-    }
-    read: dict[str, set[str]] = {}
-    for op in sorted(operations, key=lambda op: op._id):
-        of_op: set[str] = set()
-        for tensor in op.inputs:
-            handle = variable_of(tensor)
-            of_input = read.get(tensor.op.name, set()) | ({handle.op.name} if handle is not None else set())
-            of_op |= {gradients[tensor.name]} if tensor.name in gradients else of_input
-        read[op.name] = of_op & shards
-        if _OF_ALL_ELEMENTS.fullmatch(op.type) and len(read[op.name]) == 1 and not _is_added_up(op, operations):
-            raise refused(
-                op,
-                f"{op.name!r} ({op.type}) is computed from one shard of a variable that the plan cuts, not from the whole variable.",
-                expected="optimizers and clipping that treat each element alike, or the norm of all gradients together",
-                received=", ".join(read[op.name]),
-                fix="Leave that variable's shards out of the plan.",
-            )
-
-
-def _is_added_up(op: Operation, operations: Collection[Operation]) -> bool:
-    """Returns True for a sum that is only used in the sum over all variables, as in a global norm."""
-    users = [user for tensor in op.outputs for user in tensor.consumers() if user in operations]
-    sums = [next_ for user in users if user.type == "Pack" for tensor in user.outputs for next_ in tensor.consumers()]
-    return (
-        op.type in _ADDED_UP and all(user.type in ("Pack", "AddN") for user in users) and all(one.type == "Sum" for one in sums)
-    )
+    for op, name in norms_of_one(model, step, shards):
+        raise refused(
+            op,
+            f"{op.name!r} ({op.type}) is computed from one shard of a variable that the plan cuts, not from the whole variable.",
+            expected="optimizers and clipping that treat each element alike, or the norm of all gradients together",
+            received=name,
+            fix="Leave that variable's shards out of the plan.",
+        )
 
 
 def _name_slots() -> None:
@@ -171,11 +146,14 @@ def _partitioner(name: str, rule: PlaceRule) -> Callable[..., Any]:
     def cut(shape: Any, dtype: Any) -> Any:
         rank = shape.rank or 0
         if rule.axis >= rank or (shape[rule.axis] or 0) < rule.shards:
+            lengths = [length or 0 for length in shape.as_list()] if rank else []
+            longest = max(range(rank), key=lambda axis: lengths[axis], default=0)
+            nearest = f"shards = {min(rule.shards, lengths[longest])}, axis = {longest}" if max(lengths, default=0) > 1 else ""
             raise NotSupportedError(
                 f"The plan cuts {name!r} into {rule.shards} shards along axis {rule.axis}, which its shape does not allow.",
                 expected=f"an axis of length {rule.shards} or more",
                 received=f"shape {shape}",
-                fix="Let the pattern match fewer variables, or choose another axis.",
+                fix=f"{f'Set {nearest}' if nearest else 'Give it a device in place of shards'}, or let the pattern match other variables.",
             )
         return v1.fixed_size_partitioner(rule.shards, rule.axis)(shape=shape, dtype=dtype)
 

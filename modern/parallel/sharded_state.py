@@ -20,6 +20,7 @@ from estimator_bridge.modern.graph.fragments import Tensor, refused
 from estimator_bridge.modern.graph.optimizers.capture import Update
 from estimator_bridge.modern.graph.savers import SavedTensor
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.norms import check_elementwise
 from estimator_bridge.modern.step.checkpoints import grouped, merged
 from estimator_bridge.modern.step.packs import packs
 from estimator_bridge.modern.step.transplant import Transplant
@@ -156,6 +157,10 @@ class ShardedState(Transplant):
         if gradients is not None:
             logging.warn("Workers add up their gradients in %s, so the results are approximate.", gradients.name)
         logging.info("This worker keeps %d bytes of the state of %d variables.", own, len(self._shards))
+
+    def _check_replicas(self, variables: Sequence[Any], written: frozenset[str]) -> None:
+        check_elementwise(self.model, self._plan)
+        super()._check_replicas(variables, written)
 
     def _make_state(self, optimizer: Any, updates: Sequence[Update]) -> None:
         for update in updates:

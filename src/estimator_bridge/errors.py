@@ -1,5 +1,36 @@
 """Errors for requests that cannot be carried out: one clear message, never a traceback."""
 
+import re
+import sys
+import types
+
+DOCUMENTATION = "docs/"
+"""Address of the pages: their place in the repository. A release that publishes them has their URL here."""
+
+
+def documentation(page: str, anchor: str) -> str:
+    """Returns the address of a place in the documentation.
+
+    Args:
+        page: Path of the page without its suffix.
+        anchor: Heading of the page, as its link spells it.
+
+    Example:
+        >>> documentation("how-to/compare", "rounding")
+        'docs/how-to/compare.md#rounding'
+    """
+    return f"{DOCUMENTATION}{page}.{'html' if DOCUMENTATION.startswith('https:') else 'md'}#{anchor}"
+
+
+def anchor_of(module: str, function: str) -> str:
+    """Returns the heading of the messages that a function makes, on the page of its part of the package.
+
+    Example:
+        >>> anchor_of("estimator_bridge.parity.run", "_failure")
+        'parity-run-failure'
+    """
+    return re.sub(r"[._]+", "-", f"{module}.{function}").removeprefix("estimator-bridge-").strip("-")
+
 
 class BridgeError(Exception):
     """A request that cannot be carried out; the command line prints it and exits with ``exit_code``.
@@ -9,9 +40,11 @@ class BridgeError(Exception):
         expected: Value that would have been accepted.
         received: Value that was given instead.
         fix: Advice on what to do next.
+        address: Address of the message that this one repeats; by default that of the function that makes this one.
 
     Attributes:
         received: Value that was given.
+        address: Place of the message in the documentation; empty for a message of the user's own code.
 
     Example:
         >>> print(BridgeError("Unknown path.", expected="legacy or modern", received="keras", fix="Use --path modern."))
@@ -24,17 +57,28 @@ class BridgeError(Exception):
     exit_code = 2
     asked_by: str | None = None  # line of the user's code that led here, if there is one
 
-    def __init__(self, what: str, *, expected: object = None, received: object = None, fix: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, expected: object = None, received: object = None, fix: str | None = None, address: str = ""
+    ) -> None:
         rows = (("expected:", expected), ("received:", received), ("to do:", fix))
         lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
         super().__init__("\n".join(lines))
         self.what = what
         self.received = received
+        self.address = address or _address(sys._getframe(1))
 
     def __str__(self) -> str:
         text = str(self.args[0])
         known = self.asked_by is None or self.asked_by in text
         return text if known else f"{text}\n  asked by: {self.asked_by}"
+
+
+def _address(maker: types.FrameType) -> str:
+    """Returns the address of the messages that a frame's function makes."""
+    module = getattr(maker.f_globals.get("__spec__"), "name", "")  # __name__ may be __main__
+    anchor = anchor_of(module, maker.f_code.co_name)
+    is_ours = module.startswith("estimator_bridge.")
+    return documentation(f"reference/messages/{anchor.partition('-')[0]}", anchor) if is_ours else ""
 
 
 class CorruptError(BridgeError):

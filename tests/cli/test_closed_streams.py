@@ -116,6 +116,13 @@ def test_output_without_a_reader_is_dropped_and_so_is_later_output(tmp_path: Pat
     assert (tmp_path / "terminal").read_bytes() == b""
 
 
+def test_lines_without_a_reader_are_dropped() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as stream:
+        DroppingStream(cast(TextIO, stream)).writelines(f"{number}\n" for number in range(3))
+
+
 def test_another_error_is_raised(tmp_path: Path) -> None:
     with Failing(tmp_path / "full", errno.ENOSPC) as stream, pytest.raises(OSError, match="No space"):
         DroppingStream(cast(TextIO, stream)).write("line")

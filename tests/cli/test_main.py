@@ -21,7 +21,7 @@ from estimator_bridge.cli import main as cli
 from estimator_bridge.cli import script_arguments
 from estimator_bridge.errors import BridgeError
 from tests.notebooks import notebook
-from tests.running import estimator_bridge_command
+from tests.running import estimator_bridge_command, write
 
 COMPARABLE = ("run", "compare")
 
@@ -119,7 +119,7 @@ def test_as_a_module(tmp_path: Path) -> None:
         (["convert", "confg", "env"], "; did you mean config?\n"),
         (["verson"], "invalid choice: 'verson'"),
         (["run", "--path", "moden", "train.py"], "; did you mean modern?\n"),
-        (["--print-completion", "fish"], "invalid choice: 'fish'"),
+        (["--print-completion", "ksh"], "invalid choice: 'ksh'"),
         (["run"], "run: error: the following arguments are required: SCRIPT\n"),
         (["compare"], "compare: error: the following arguments are required: SCRIPT\n"),
         (["run", "-m"], "required: SCRIPT\n"),
@@ -185,6 +185,7 @@ def test_a_notebook_with_lines_for_ipython_alone_is_refused(
         "  expected: Python, or lines that a script can do without, e.g. %matplotlib inline and !pip install",
         f"  received: {name}: %cd (cell 2, line 2)",
         "  to do:    Write os.chdir(...).",
+        "  help:     docs/reference/messages/compat.md#compat-source-notebooks-cells-refuse-ipython-lines",
     ]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -268,7 +269,7 @@ def test_completion_knows_verbs_options_and_files(tmp_path: Path) -> None:
 
     assert script_arguments.FILE.items() <= shtab.FILE.items()
     assert script_arguments.DIRECTORY.items() <= shtab.DIRECTORY.items()
-    for shell in ("bash", "zsh", "tcsh"):
+    for shell in ("bash", "zsh", "tcsh", "fish"):
         code, out, err = run_main("--print-completion", shell)
         assert (code, err) == (0, "")
         assert all(word in out for word in (*itertools.chain(*COMMANDS), "path", "free-run"))
@@ -299,6 +300,36 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == completions
+
+
+def test_the_script_for_fish_has_each_command_option_and_choice() -> None:
+    lines = [shlex.split(line) for line in run_main("--print-completion", "fish")[1].splitlines()]
+    assert {tuple(line[:3]) for line in lines} == {("complete", "-c", "estimator-bridge")}
+    seen = "__fish_seen_subcommand_from"
+    (steps,) = [line for line in lines if "steps" in line and line[4] == f"{seen} compare"]
+    assert steps[5:8] == ["-l", "steps", "-r"]
+    (path,) = [line for line in lines if "path" in line and line[4] == f"{seen} run"]
+    assert path[5:10] == ["-l", "path", "-x", "-a", "legacy modern"]
+    (config,) = [line[4] for line in lines if "config" in line]
+    assert config.startswith(f"{seen} convert; and not {seen} ")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("insp", ["inspect"]),
+        ("convert co", ["config"]),
+        ("compare --st", ["--stall-timeout", "--steps"]),
+        ("run --path mo", ["modern"]),
+        ("convert config --format p", ["plan", "python"]),
+    ],
+)
+def test_completion_in_fish(words: str, completions: list[str], tmp_path: Path) -> None:
+    write(tmp_path / "completion.fish", run_main("--print-completion", "fish")[1])
+    asked = f'source completion.fish; complete -C "estimator-bridge {words}"'
+    done = subprocess.run(["fish", "-c", asked], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == completions
 
 
 def test_building_the_parser_loads_nothing_heavy() -> None:

@@ -79,7 +79,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ],
             "An evaluator cannot follow an elastic training on several machines.",
         ),
-        (["plan", "--rows", "8", "train.py"], "An extrapolation starts from a step that was measured."),
+        (["plan", "--rows", "8", "--step-seconds", "1", "train.py"], "An extrapolation starts from a step that was measured."),
         (["run", "--elastic", "1:2", "--micro", "2", "train.py"], "--micro works only on the modern path."),
         (["run", "--path", "modern", "--elastic", "1:2", "train.py"], "1 number of workers from 1 to 2"),
         (
@@ -224,7 +224,9 @@ def test_a_pipeline_with_parameter_servers_is_refused(tmp_path: Path) -> None:
     command = ["launch", "--worker", "1", "--ps", "1", "--path", "modern", *mesh, "--log-dir", "logs", DIGITS]
     ended = estimator_bridge_command(*command, f"--model_dir={tmp_path / 'model'}", "--train_steps=10", cwd=tmp_path)
     assert ended.code == 2
-    assert "does not work with ParameterServerStrategy" in ended.err
+    assert "A mesh and ParameterServerStrategy cannot be combined" in ended.err
+    assert "received: pipeline=2, ParameterServerStrategy (1 chief, 1 worker, 1 ps)" in ended.err
+    assert "launch --worker 1 --path modern --mesh data=2,pipeline=2." in ended.err
     assert not list(tmp_path.glob("model/model.ckpt*"))
 
 

@@ -1,6 +1,6 @@
 """A TensorFlow 1 script that trains a table and a dense layer by each optimizer: ``many_optimizers.py MODEL_DIR MAX_STEPS [OPTION ...]``.
 
-Options: ``clipped``: by the global norm; ``slot-summary``: a summary of a slot; ``stateless``: only gradient descent; ``mirrored``:
+Options: ``clipped``: by the global norm; ``clipped-each``: each gradient by its norm; ``lamb``: an optimizer of the script's own; ``slot-summary``: a summary of a slot; ``stateless``: only gradient descent; ``mirrored``:
 MultiWorkerMirroredStrategy by the RunConfig, as TensorFlow 1 needs it.
 """
 
@@ -8,6 +8,16 @@ import sys
 
 import numpy as np
 import tensorflow as tf
+
+class Lamb(tf.train.Optimizer):
+    """Scales the gradient of each variable by the norms of both."""
+
+    def __init__(self):
+        super().__init__(use_locking=False, name="Lamb")
+
+    def _apply_dense(self, gradient, variable):
+        return variable.assign_sub(0.01 * gradient * tf.norm(variable) / (tf.norm(gradient) + 1e-6)).op
+
 
 MODEL_DIR, MAX_STEPS, *OPTIONS = sys.argv[1:]
 OPTIMIZERS = {
@@ -44,10 +54,16 @@ def model_fn(features, labels, mode):
             losses.append(tf.losses.mean_squared_error(labels, predicted))
         if mode != tf.estimator.ModeKeys.TRAIN:
             continue
+        if "lamb" in OPTIONS and name == "momentum":
+            optimizer = Lamb()
         pairs = optimizer.compute_gradients(losses[-1], tf.trainable_variables(name + "/"))
+        if isinstance(optimizer, Lamb):
+            pairs = [(tf.convert_to_tensor(gradient), variable) for gradient, variable in pairs]
         if "clipped" in OPTIONS:
             gradients, variables = zip(*pairs)
             pairs = list(zip(tf.clip_by_global_norm(gradients, 0.1)[0], variables))
+        if "clipped-each" in OPTIONS:
+            pairs = [(tf.clip_by_norm(gradient, 0.05), variable) for gradient, variable in pairs]
         updates.append(optimizer.apply_gradients(pairs))
         if "slot-summary" in OPTIONS and name == "adam":
             tf.summary.histogram("moment", optimizer.get_slot(table, "m"))

@@ -11,6 +11,7 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy import installation
+from tests.running import ROOT, write
 
 TENSORFLOW = tuple(int(part) for part in importlib.metadata.version("tensorflow").split(".")[:2])
 restored_only = pytest.mark.skipif(TENSORFLOW < (2, 16), reason="TensorFlow 2.15 has its own Estimator and Keras 2")
@@ -74,6 +75,17 @@ def test_threads_may_install_and_use_aliases_at_once() -> None:
 
 def test_a_failed_import_of_the_estimator_before_the_call_does_no_harm() -> None:
     run("failed_import.py")
+
+
+@pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
+def test_a_broken_tensorflow_is_said_without_a_traceback(error: str, tmp_path: Path) -> None:
+    write(tmp_path / "tensorflow" / "__init__.py", f"raise {error}('libcudart.so.12')\n")
+    command = [sys.executable, "-m", "estimator_bridge", "run", str(ROOT / "tests" / "data" / "small_job.py")]
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'src'}"}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout, "Traceback" in ended.stderr) == (2, "", False)
+    assert "The installed TensorFlow cannot be imported." in ended.stderr
+    assert f"received: {error}: libcudart.so.12" in ended.stderr
 
 
 @restored_only

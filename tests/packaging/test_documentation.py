@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import re
+import runpy
 import typing
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+
+from estimator_bridge.cli.main import main
+from estimator_bridge.compat.config.contradictions import ContradictionError
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import result
+from estimator_bridge.script.run import Script
 from tests.packaging.conftest import ROOT
 
 COMPARING = (ROOT / "docs" / "how-to" / "compare.md").read_text(encoding="utf-8")
@@ -32,3 +41,43 @@ def test_the_default_thresholds_are_the_ones_named() -> None:
     named = re.search(r"`rel_diff` up to (\S+), `abs_diff` up to (\S+), and (\S+)\s+for variables", COMPARING)
     assert named is not None
     assert result.Thresholds(*map(float, named.groups())) == result.Thresholds()
+
+
+def test_the_pages_of_messages_list_every_message_of_the_source() -> None:
+    generate = runpy.run_path(str(ROOT / "docs" / "reference" / "generate_messages.py"))
+    written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference" / "messages").iterdir()}
+    assert written == generate["pages"](), "run python docs/reference/generate_messages.py"
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Script("missing.py").check,  # in a method
+        lambda: ContradictionError(("one", "another"), "no reason", "Drop one."),  # in an error's own class
+        lambda: main(["inspect", "missing"]),
+    ],
+)
+def test_the_address_of_a_message_is_a_heading_of_a_page(
+    refused: Callable[[], object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        made = refused()
+    except BridgeError as error:
+        made = error
+    printed = re.search(r"^  help:     (.+)$", capsys.readouterr().err, flags=re.MULTILINE)
+    page, _, anchor = (made.address if isinstance(made, BridgeError) else printed[1] if printed else "").partition("#")
+    assert f"\n## {anchor}\n" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_a_message_that_repeats_another_keeps_its_address_and_users_messages_have_none() -> None:
+    assert BridgeError("A side failed.", address="docs/x.md#y").address == "docs/x.md#y"
+    assert BridgeError("Made here.").address == ""
+
+
+def test_the_page_of_messages_shows_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "tarin.py"]) == 2
+    page = (ROOT / "docs" / "reference" / "messages" / "index.md").read_text(encoding="utf-8")
+    assert f"$ estimator-bridge run tarin.py\n{capsys.readouterr().err}```" in page

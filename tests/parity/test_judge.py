@@ -13,7 +13,7 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.judge import judge
-from estimator_bridge.parity.recording.calls import write_predictions
+from estimator_bridge.parity.recording.calls import scalar_metrics, write_predictions
 from estimator_bridge.parity.recording.folders.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.summary import render_json
@@ -175,6 +175,7 @@ def test_evaluations_of_one_name_and_step_are_paired_by_their_order(
         ([1, 2], [1, 3], False),
         ([b"a", b"b"], [b"a", b"b"], True),
         ([b"a", b"b"], [b"a", b"c"], False),
+        ([1.0, 2.0], [b"1.0", b"2.0"], False),
     ],
 )
 def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: list[Any], *, equal: bool) -> None:
@@ -184,6 +185,64 @@ def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: 
     result = pair.judge()
     assert found(result) == ([] if equal else [("prediction", None)])
     assert [(group.call, group.name, group.is_equal) for group in result.predictions] == [("predict-0", "scores", equal)]
+
+
+def test_an_output_that_only_the_modern_side_predicts_is_a_difference(pair: Pair) -> None:
+    for trace, names in ((pair.legacy, ["scores"]), (pair.modern, ["scores", "classes"])):
+        np.savez(trace.predictions("predict-0"), **{f"key:{name}": np.zeros(2) for name in names})
+        trace.write("predicted", call="predict-0")
+    assert [finding.message for finding in pair.judge().findings] == ["predict-0: the predictions 'classes' differ."]
+
+
+def test_predictions_that_are_not_kept_are_counted_and_named(pair: Pair) -> None:
+    for trace, count in ((pair.legacy, 1500), (pair.modern, 1499)):
+        examples = ({"scores": np.float32(1)} for _ in range(count))
+        assert len(list(write_predictions(trace, "predict-0", examples))) == count
+    result = pair.judge()
+    assert [finding.message for finding in result.findings] == ["predict-0: 1,500 predictions on one side, 1,499 on the other."]
+    assert "predict-0: the first 1,000 of 1,500 predictions are compared." in result.notes
+
+
+@pytest.mark.parametrize(("modern", "equal"), [((0.25, 0.5), True), ((0.25, 0.75), False), ((0.25,), False)])
+def test_each_element_of_a_metric_is_compared(pair: Pair, modern: tuple[float, ...], *, equal: bool) -> None:
+    for trace, values in ((pair.legacy, (0.25, 0.5)), (pair.modern, modern)):
+        metrics = scalar_metrics({"recall": np.array(values, np.float32), "global_step": np.int64(3), "summary": b"text"})
+        trace.write("evaluated", call="evaluate-0", name="", metrics=metrics)
+    assert found(pair.judge()) == ([] if equal else [("metric", 3)])
+
+
+def test_a_checkpoint_that_only_one_side_leaves_is_a_difference(pair: Pair) -> None:
+    for trace, checkpoint in ((pair.legacy, "values/train-0.final"), (pair.modern, None)):
+        trace.write("train", call="train-0", max_steps=1)
+        trace.write("trained", call="train-0", model_dir="model", checkpoint=checkpoint)
+    assert [finding.message for finding in pair.judge().findings] == ["train-0: only one side left a checkpoint."]
+
+
+def export(trace: Trace, weight: float, output: str = "scores") -> None:
+    import tensorflow as tf
+
+    variables = str(trace.folder / "values" / "export-0.final")
+    tf.raw_ops.SaveV2(prefix=variables, tensor_names=["w"], shape_and_slices=[""], tensors=[tf.constant([weight])])
+    shape = [1, "dim { size: 2 }"]
+    signatures = {"serve serving_default": {"inputs": {"x": shape}, "outputs": {output: shape}}}
+    trace.write("exported", call="export-0", signatures=signatures, variables=variables)
+
+
+@pytest.mark.parametrize(
+    ("weight", "output", "message"),
+    [
+        (1.0, "scores", []),
+        (1.5, "scores", ["export-0: 1 of 1 final variables differ, w most (max abs_diff 0.5)."]),
+        (1.0, "classes", ["export-0: the signatures serve serving_default differ."]),
+        (None, "", ["Only one side made these calls: export-0."]),
+    ],
+)
+def test_exports_have_equal_signatures_and_variables(pair: Pair, weight: float | None, output: str, message: list[str]) -> None:
+    pair.train([1.0])
+    export(pair.legacy, 1.0)
+    if weight is not None:
+        export(pair.modern, weight, output)
+    assert [finding.message for finding in pair.judge().findings] == message
 
 
 @pytest.mark.parametrize(("modern", "equal"), [(b"c", True), (b"d", False)])

@@ -65,7 +65,7 @@ def test_the_noise_stands_beside_each_difference(noisy: ParityResult) -> None:
     assert ["auc", "3", "3.5", "5.00e-1", "1.43e-1", "1.25e-1"] in table
     page = render_html(noisy)
     assert page.count(">noise</th>") == 2
-    assert page.count('<td class="n">1.25e-1</td>') == 2
+    assert page.count('<td class="n" data-label="noise">1.25e-1</td>') == 2
     assert json.loads(render_json(noisy))["noise"]["losses"] == [0.0, 0.125]
 
 

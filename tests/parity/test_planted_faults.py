@@ -99,6 +99,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
             (util, "parse_input_fn_result"),
             (util, "parse_iterator_result"),
             (estimator.Estimator, "_train_with_estimator_spec"),
+            (v1.train.CheckpointSaverHook, "begin"),
         ):
             patch.setattr(owner, name, getattr(owner, name))
         run_calls(RecordingEngine(trace, StepLimit(None), recording=True), Model(), folder / "model")

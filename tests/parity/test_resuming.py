@@ -9,8 +9,10 @@ import pytest
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import run
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import Thresholds
 from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
@@ -58,6 +60,35 @@ def test_an_edited_file_of_the_script_runs_both_sides_again(
 def test_another_order_runs_a_side_again(orders: dict[str, Order], change: Callable[[Order], Order]) -> None:
     assert seconds_of_ended(change(orders["modern"]), VERSIONS) is None
     assert seconds_of_ended(orders["legacy"], VERSIONS) == 12.5  # its recording stays
+
+
+def test_a_rewrite_that_changes_does_not_run_the_old_script_again(orders: dict[str, Order], tmp_path: Path) -> None:
+    (tmp_path / "new.py").write_text("")
+    plan = RewritePlan(Script(str(tmp_path / "new.py")))
+    asked = [dataclasses.replace(orders["legacy"], side=side, plan=plan) for side in ("legacy", "new")]
+    for order in asked:
+        order.trace(order.side).make()
+        remember(order, VERSIONS, 12.5)
+
+    (tmp_path / "new.py").write_text("edited = True\n")
+    assert [seconds_of_ended(order, VERSIONS) for order in asked] == [12.5, None]
+
+    moved = dataclasses.replace(asked[0], plan=RewritePlan(Script(str(tmp_path / "other.py"), ("--flag",))))
+    assert seconds_of_ended(moved, VERSIONS) == 12.5
+    assert seconds_of_ended(dataclasses.replace(moved, plan=dataclasses.replace(plan, anchor=1)), VERSIONS) is None
+
+
+def test_a_recording_without_a_step_is_refused(tmp_path: Path) -> None:
+    """A rewrite would end with an error of its own: there is no value to start from."""
+    old = Trace(tmp_path)
+    old.make()
+    old.write("train", call="train-0", max_steps=10, estimator="Estimator")
+    with pytest.raises(BridgeError, match="trained no step") as caught:
+        run.check_has_trained(old)
+    assert caught.value.received == "train-0 up to step 10 that ended at once"
+
+    old.write("step", call="train-0", step=11, loss=1.0, batch=0)
+    run.check_has_trained(old)
 
 
 def test_another_tensorflow_runs_a_side_again(orders: dict[str, Order]) -> None:

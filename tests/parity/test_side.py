@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.parity import side
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.run import environment
 from estimator_bridge.parity.side import message_lines
 
 
@@ -31,3 +35,27 @@ def test_an_operation_that_fails_tells_its_reason_first(fail: Callable[[], Any])
 
     assert first.endswith("InvalidArgumentError: indices[1] = 10 is not in [0, 10)")
     assert not [line for line in others if "defined at" in line or "File " in line]
+
+
+def test_an_error_in_a_function_that_autograph_has_rewritten_tells_the_scripts_line_and_its_reason() -> None:
+    @tf.function
+    def step(rows: Any) -> Any:
+        if tf.reduce_sum(rows) > 0:
+            return rows + tf.zeros([3])
+        return rows
+
+    with pytest.raises(ValueError, match="in user code") as caught:
+        step(tf.ones([2]))
+
+    *own, reason = message_lines(caught.value)
+    assert own[0] == f"{__file__}:{step.python_function.__code__.co_firstlineno + 2} in step: if tf.reduce_sum(rows) > 0:"
+    assert reason.strip().startswith("ValueError: Dimensions must be equal, but are 2 and 3")
+
+
+def test_a_report_names_the_seed_and_the_devices_of_a_side(tmp_path: Path) -> None:
+    trace = Trace(tmp_path)
+    trace.write("imported", files=[], devices=side._devices())
+    named = environment(trace)
+    assert named["devices"].startswith("CPU:0")
+    assert named["seed"] == "20171101, where the script sets none"
+    assert "devices" not in environment()

@@ -56,6 +56,7 @@ def test_each_variable_has_its_difference(tmp_path: Path) -> None:
         (np.array([1, 2]), np.array([1, 4]), 2.0),
         (np.array([b"a"]), np.array([b"a"]), 0.0),
         (np.array([b"a"]), np.array([b"b"]), float("inf")),
+        (np.array([1.0]), np.array([b"1"]), float("inf")),
         (np.array([True]), np.array([False]), float("inf")),
         (np.array(41, np.int64), np.array(40, np.int64), 1.0),
         (np.array(1.5), np.array(1.0), 0.5),

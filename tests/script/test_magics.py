@@ -52,7 +52,7 @@ def test_a_kernel_runs_cells_of_tensorflow_1_and_compares_one(tmp_path: Path, mo
 
     made, compared = ("".join(one.get("text", "") for one in cell.outputs) for cell in executed.cells)
     assert made == "(4, 1) True\n"
-    assert compared.startswith("EQUAL.")
+    assert any(line.startswith("EQUAL.") for line in compared.splitlines())  # below its progress, on a slow machine
     assert "Loss: 3 of 3 steps" in compared
     shown = [one.data["text/html"] for one in executed.cells[1].outputs if one.output_type == "display_data"]
     assert len(shown) == 1

@@ -46,7 +46,8 @@ def resolve(path: str | Path) -> Path:
         return prefix
     refuse_v1(given)
     is_folder = _holds(given, Path.is_dir)
-    found = _what_is_there(given if is_folder else given.parent)
+    is_keras = given.suffix in {".keras", ".h5"} and _holds(given)
+    found = "" if is_keras else _what_is_there(given if is_folder else given.parent)
     wrong = _state_problem(given) if is_folder else _index_problem(prefix or given)
     raise NotFoundError(
         "There is no checkpoint.",

@@ -123,7 +123,7 @@ def read_strings(index: Index, entry: Entry, name: str = "") -> list[bytes]:
         UnsupportedError: The tensor has another dtype.
     """
     if entry.dtype != dtypes.STRING:
-        raise UnsupportedError(f"{name!r} is not a string tensor.", received=dtypes.dtype(entry.dtype).name)
+        raise UnsupportedError(f"{name!r} is not a string tensor.", expected="string", received=dtypes.dtype(entry.dtype).name)
     data = b"".join(_unchecked(index, entry))
     try:
         return strings.decode(data, math.prod(entry.shape), entry.crc32c)
@@ -148,7 +148,11 @@ def stream(index: Index, name: str) -> Iterator[bytes]:
     """
     entry = index.entries[name]
     if dtypes.dtype(entry.dtype).size is None:
-        raise UnsupportedError(f"The values of {name!r} cannot be taken apart.", received=dtypes.dtype(entry.dtype).name)
+        raise UnsupportedError(
+            f"The values of {name!r} cannot be taken apart.",
+            expected="numbers, of which each has the same size",
+            received=dtypes.dtype(entry.dtype).name,
+        )
     pieces = sorted(index.pieces[name].items()) if entry.slices else []
     if all(whole_rows(entry, extents) for extents, _ in pieces):
         for stored in [piece for _, piece in pieces] or [entry]:

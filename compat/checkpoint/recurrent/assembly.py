@@ -94,6 +94,7 @@ def assemble(draft: Draft, part: LayoutPart, blocks: Sequence[BlockRow], names: 
     if kind.numpy is None:
         raise UnsupportedError(
             "Weights of this dtype cannot be rearranged for another kind of cell.",
+            expected="numbers that NumPy has a type for",
             received=f"{kind.name}: {', '.join(names.values())}",
         )
     dtype, shape = kind.numpy, table.shape(part, sizes)

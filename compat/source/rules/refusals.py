@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from estimator_bridge.compat.source.reading import Source, find_modules
+from estimator_bridge.compat.source.reading import Source, find_modules, resolved
 from estimator_bridge.compat.source.removed_names.python import MODULES
 from estimator_bridge.compat.source.rules.idioms import MODULES as PYTHON2_MODULES
 from estimator_bridge.compat.source.rules.modern_limits import symbols
@@ -61,19 +62,18 @@ def judge_packages(source: Source, folders: Sequence[Path]) -> Iterator[SourceFi
             yield SourceFinding.at(statement, f"import {top}", Kind.PACKAGE, Verdict.HUMAN, message)
 
 
-def judge_own_names(source: Source, sources: Sequence[Source], roots: Sequence[Path]) -> Iterator[SourceFinding]:
+def judge_own_names(source: Source, own: Mapping[Path, Source], roots: Sequence[Path]) -> Iterator[SourceFinding]:
     """Yields a finding for each name that a script imports from a module of its own which does not have it.
 
     Args:
         source: Parsed file.
-        sources: Script and its own modules.
+        own: Script and its own modules, by resolved path.
         roots: Folders that Python searches first.
     """
-    own = {Path(one.path).resolve(): one for one in sources}
     for statement, place in source.names.nodes(ast.ImportFrom):
         dotted = "." * statement.level + (statement.module or "")
         files = list(find_modules(dotted, Path(source.path), roots)) if statement.module and not place.guarded else []
-        module = own.get(files[0].resolve()) if files and files[0].stem == dotted.rpartition(".")[2] else None
+        module = own.get(resolved(files[0])) if files and files[0].stem == dotted.rpartition(".")[2] else None
         if module is None or module.names.stars or {"__getattr__", "globals", "exec"} & set(_bound_and_read(module)):
             continue
         for alias in statement.names:
@@ -98,6 +98,12 @@ def _is_asked_first(source: Source, call: ast.Call) -> bool:
 def _is_there(top: str, folders: Sequence[Path]) -> bool:
     if any((folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in folders):
         return True
+    return _is_installed(top, tuple(sys.path))
+
+
+@functools.cache
+def _is_installed(top: str, searched: tuple[str, ...]) -> bool:
+    del searched  # only tells apart what find_spec answers
     try:
         return importlib.util.find_spec(top) is not None
     except (ImportError, ValueError):

@@ -12,7 +12,10 @@ from estimator_bridge.errors import NotSupportedError
 
 def gone(*args: object, **kwargs: object) -> NoReturn:
     """Stands for a function of compiled code that no later TensorFlow has."""
-    raise NotSupportedError("This function of tf.contrib calls compiled code that TensorFlow 2 no longer has.")
+    raise NotSupportedError(
+        "This function of tf.contrib calls compiled code that TensorFlow 2 no longer has.",
+        fix="Use what docs/reference/contrib-refused.md names in its place.",
+    )
 
 
 def decorate_nothing(*args: object, **kwargs: object) -> Callable[[Any], Any]:

@@ -12,10 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import Tensor
-from estimator_bridge.modern.graph.optimizers.capture import Update
+from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
-from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches
+from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches, rows_of
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, of_gradients
 from estimator_bridge.modern.parallel.sharded_state import ShardedState
 from estimator_bridge.modern.step.transplant import Parts
@@ -26,13 +26,18 @@ class WholeBatches(MicroBatches):
 
     Args:
         batches: Flat tensors of each batch.
+        shares: Rows of each batch, divided by the mean number of rows of all workers' batches; None if each batch counts the same.
     """
 
-    are_equal = True  # each counts the same, whatever its number of rows
-
-    def __init__(self, batches: Sequence[Sequence[Tensor]]) -> None:
+    def __init__(self, batches: Sequence[Sequence[Tensor]], shares: Tensor | None = None) -> None:
         self._batches = [list(batch) for batch in batches]
+        self._shares = shares
+        self.are_equal = shares is None
         self.count = tf.constant(len(batches), tf.int64)
+
+    def share(self, index: Tensor, sums: bool) -> Tensor | None:
+        """Returns the share of a batch, also where the gradients of all batches are added up."""
+        return None if self._shares is None else self._shares[index]
 
     def part(self, index: Tensor) -> list[Tensor]:
         """Returns the tensors of one batch."""
@@ -46,14 +51,16 @@ class ElasticTransplant(AccumulatingTransplant):
     Args:
         args: Arguments of ``AccumulatingTransplant``; its ``number`` is that of this worker's batches.
         total: Number of batches of all workers, for which the graph was built.
+        by_rows: True if a batch counts by its rows, False if each counts the same.
         kwargs: Arguments of ``AccumulatingTransplant``.
     """
 
     _sums = True
     _needs_independent_rows = False
 
-    def __init__(self, *args: object, total: int, **kwargs: object) -> None:
+    def __init__(self, *args: object, total: int, by_rows: bool = False, **kwargs: object) -> None:
         self._total = total
+        self._by_rows = by_rows
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     @property
@@ -75,7 +82,19 @@ class ElasticTransplant(AccumulatingTransplant):
         """Accepts every loss, since each batch has its own, as in each of several workers."""
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
-        return WholeBatches(batches)
+        return WholeBatches(batches, self._shares_of(batches))
+
+    def _shares_of(self, batches: Sequence[Sequence[Tensor]]) -> Tensor | None:
+        """Returns the rows of each batch, divided by the mean of all; None if batches of any size count the same."""
+        if not self._by_rows or sums_loss(self.model.graph):
+            return None
+        flat = [tf.nest.flatten(self.model.pipeline.with_leaves(list(batch))) for batch in batches]
+        first = next((place for place, one in enumerate(flat[0]) if tf.is_tensor(one) and one.shape.rank != 0), None)
+        if first is None or flat[0][first].shape[0] is not None:  # all batches have this number of rows
+            return None
+        rows = tf.cast(tf.stack([rows_of(batch[first]) for batch in flat]), tf.float32)
+        total = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.reduce_sum(rows))
+        return rows * self._total / total
 
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         """Applies gradients of all batches; what depends on no batch was computed once, but counts for each."""

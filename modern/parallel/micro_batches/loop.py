@@ -34,8 +34,8 @@ class MicroBatches:
         (size,) = sizes if len(sizes) == 1 else (None,)
         self.are_equal = size is not None and size % number == 0
         self._static = size // number if size is not None and self.are_equal else None
-        self._rows = _rows(self._tensors[0])
-        checks = [tf.debugging.assert_equal(_rows(one), self._rows, UNEQUAL) for one in self._tensors[1:]]
+        self._rows = rows_of(self._tensors[0])
+        checks = [tf.debugging.assert_equal(rows_of(one), self._rows, UNEQUAL) for one in self._tensors[1:]]
         with tf.control_dependencies([check for check in checks if check is not None]):
             self.count = tf.clip_by_value(self._rows, 1, number)
 
@@ -65,8 +65,15 @@ class MicroBatches:
         flat: list[Tensor] = tf.nest.flatten(parts, expand_composites=True)
         return flat
 
-    def share(self, index: Tensor) -> Tensor:
-        """Returns the rows of a part, divided by the mean number of rows, as float32."""
+    def share(self, index: Tensor, sums: bool) -> Tensor | None:
+        """Returns the rows of a part, divided by the mean number of rows, as float32; None if all parts count the same.
+
+        Args:
+            index: Number of the part.
+            sums: True if losses are added up, and so are those of parts of any size.
+        """
+        if self.are_equal or sums:
+            return None
         start, end = self._limits(index)
         return tf.cast((end - start) * self.count, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
 
@@ -87,7 +94,8 @@ def _sparse_rows(tensor: Any, start: Tensor, end: Tensor) -> Any:
     return tf.sparse.slice(tensor, tf.concat([[start], tf.zeros_like(rest)], 0), tf.concat([[end - start], rest], 0))
 
 
-def _rows(tensor: Any) -> Tensor:
+def rows_of(tensor: Any) -> Tensor:
+    """Returns the number of rows of a tensor of a batch, as int64."""
     return tensor.dense_shape[0] if isinstance(tensor, tf.SparseTensor) else tf.shape(tensor, out_type=tf.int64)[0]
 
 
@@ -170,7 +178,7 @@ class Loop:
     ) -> tuple[list[Any], list[Any]]:
         """Returns what is combined and what is kept, with the values of one more micro-batch."""
         states, kept = totals
-        share = None if micro.are_equal or self._sums else micro.share(index)
+        share = micro.share(index, self._sums)
         added = []
         for way, state, value in zip(self._ways, states, values, strict=True):
             with tf.device(value.device if way in (Reduction.COMBINE, Reduction.MEAN) else None):
@@ -229,7 +237,7 @@ def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
 
 
 def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:
-    if share is not None and way in (Reduction.COMBINE, Reduction.JOIN):
+    if share is not None and way in (Reduction.COMBINE, Reduction.JOIN, Reduction.MEAN):
         value *= tf.cast(share, value.dtype)
     if way in (Reduction.COMBINE, Reduction.MEAN):
         return state + value

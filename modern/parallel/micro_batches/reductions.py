@@ -24,7 +24,7 @@ class Reduction(enum.Enum):
         COMBINE: The mean over the rows, or the sum if the model declares that its loss is one.
         JOIN: Rows of a sparse gradient, scaled as ``COMBINE`` does, one micro-batch after the other.
         INDICES: Indices of these rows.
-        MEAN: The mean over the micro-batches, each of which counts the same.
+        MEAN: The mean over the micro-batches, also where ``COMBINE`` is a sum.
         LAST: The value of the last micro-batch.
     """
 

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,6 +72,11 @@ class DroppingStream:
         with self._while_read():
             self.stream.write(text)
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Writes lines, or drops them."""
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         """Flushes written text, or drops it."""

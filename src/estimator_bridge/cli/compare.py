@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import json
 import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from estimator_bridge.cli.convert.checkpoint import add_forget_bias, forget_bias
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError, NotSupportedError
-from estimator_bridge.parity.result import ParityFinding, ParityResult, Thresholds
+from estimator_bridge.parity.result import EXIT_CODES, ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
     from estimator_bridge.parity.clusters.plan import ClusterPlan
@@ -120,6 +122,7 @@ def add_parser(verbs: Any) -> None:
     _add_rewrite(parser)
     _add_exports(parser)
     add_script(parser)
+    parser.tell_error = _tell_usage_error
     parser.set_defaults(execute=execute)
 
 
@@ -242,7 +245,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
         raise BridgeError(f"{named[0]} is for one script on two paths, not for a rewrite.", fix=f"Leave out {named[0]}.")
     new, *rest = script.args
     rest = rest[1:] if rest[:1] == ["--"] else rest  # "--" between two scripts and their arguments belongs to neither
-    own = rest if arguments.new_args is None else shlex.split(arguments.new_args)
+    own = rest if arguments.new_args is None else _words(arguments.new_args)
     given = read_map(arguments.map_file) if arguments.map_file else ()
     plan = RewritePlan(
         Script(new, tuple(own), verbose=arguments.verbose),
@@ -254,6 +257,14 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
         forget_bias=tuple(forget_bias(text) for text in arguments.forget_bias),
     )
     return dataclasses.replace(script, args=tuple(rest)), plan
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        fix = "Close each quotation mark."
+        raise BridgeError("--new-args cannot be read.", received=f"{text} ({error})", fix=fix) from error
 
 
 def _one_script_options(arguments: argparse.Namespace) -> list[tuple[str, object]]:
@@ -291,6 +302,16 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Compares the paths, writes the report and prints the result."""
+    try:
+        return _execute(arguments)
+    except BridgeError:
+        raise
+    except Exception:  # noqa: BLE001 -- Python would end with exit code 1, which says that the sides differ
+        traceback.print_exc()
+        return EXIT_CODES["not comparable"]
+
+
+def _execute(arguments: argparse.Namespace) -> int:
     with _refusals_as_json(arguments):
         if arguments.requests is not None:
             return _execute_exports(arguments)
@@ -309,13 +330,22 @@ def _refusals_as_json(arguments: argparse.Namespace) -> Iterator[None]:
     """While active, a refusal is printed as JSON, too, if that is asked for; no report changes, since nothing was compared."""
     try:
         yield
-    except BridgeError as error:
+    except BaseException as error:
         if arguments.format == "json":
             from estimator_bridge.script.run import Script
 
             script = Script(arguments.script, tuple(arguments.args), arguments.module)
-            _print(_without_result(script, arguments, str(error)), arguments)
+            _print(_without_result(script, arguments, _reason(error)), arguments)
         raise
+
+
+def _tell_usage_error(words: list[str], message: str) -> None:
+    """Prints a mistake in the command line as JSON, if that is asked for."""
+    if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
+        from estimator_bridge.parity.report.summary import render_json
+
+        finding = ParityFinding("calls", message)
+        sys.stdout.write(render_json(ParityResult(tuple(words), "replay", "not comparable", Thresholds(), findings=(finding,))))
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None, ClusterPlan | None]:

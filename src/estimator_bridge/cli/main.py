@@ -6,12 +6,13 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from estimator_bridge import __version__
 from estimator_bridge.cli import check, cluster, compare, contrib, inspect, plan, run
 from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
+from estimator_bridge.cli.completion.scripts import completion
 from estimator_bridge.cli.convert import command as convert
 from estimator_bridge.cli.fleet import command as fleet
 from estimator_bridge.cli.launch import command as launch
@@ -29,6 +30,7 @@ _EPILOG = """examples:
 
 The options of estimator-bridge come before the script's name, the script's own options after it.
 Tab completion: estimator-bridge --print-completion bash > ~/.local/share/bash-completion/completions/estimator-bridge
+For fish:       estimator-bridge --print-completion fish > ~/.config/fish/completions/estimator-bridge.fish
 """
 
 
@@ -36,7 +38,13 @@ class _Verb(argparse.ArgumentParser):
     """A command's parser, with the settings of all commands.
 
     It suggests its nearest option or command for an unknown one; argparse leaves options to the parent, which lacks them.
+
+    Attributes:
+        tell_error: Function of (arguments, message) that is called before a mistake ends the command; None for none.
     """
+
+    tell_error: Callable[[list[str], str], None] | None = None
+    _words: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
         shared: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
@@ -46,10 +54,14 @@ class _Verb(argparse.ArgumentParser):
         """Ends with a message, which suggests the nearest of the words that would have been accepted."""
         refused = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         near = difflib.get_close_matches(refused[1], re.findall(r"[\w-]+", refused[2]), n=1) if refused else []
-        super().error(message + "".join(f"; did you mean {word}?" for word in near))
+        message += "".join(f"; did you mean {word}?" for word in near)
+        if self.tell_error:
+            self.tell_error(list(self._words), message)
+        super().error(message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parses as argparse does, but refuses unknown arguments."""
+        self._words = args or ()
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
@@ -65,7 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    shells = ("bash", "zsh", "tcsh")
+    shells = ("bash", "zsh", "tcsh", "fish")
     parser.add_argument("--print-completion", metavar="SHELL", choices=shells, help="print a completion script: %(choices)s")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
@@ -92,9 +104,7 @@ def _run(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     arguments = parser.parse_args(["--version"] if words == ["version"] else words)
     if arguments.print_completion:
-        import shtab
-
-        sys.stdout.write(shtab.complete(parser, shell=arguments.print_completion) + "\n")
+        sys.stdout.write(completion(parser, arguments.print_completion) + "\n")
         return 0
     if not hasattr(arguments, "execute"):
         parser.print_help(sys.stderr)
@@ -103,7 +113,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int = arguments.execute(arguments)
         return code
     except BridgeError as error:  # printed, not logged: a script may have switched logging off
-        sys.stderr.write(f"estimator-bridge: {error}\n")
+        sys.stderr.write(f"estimator-bridge: {error}\n" + f"  help:     {error.address}\n" * bool(error.address))
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("estimator-bridge: interrupted\n")

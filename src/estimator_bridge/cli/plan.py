@@ -28,6 +28,7 @@ _EPILOG = """examples:
   estimator-bridge plan --mesh model=2 train.py --batch_size=256
   estimator-bridge plan --plan plan.toml train.py
   estimator-bridge plan --mesh pipeline=2 --micro 8 train.py
+  estimator-bridge plan --micro 8 --rows 256 train.py
   estimator-bridge plan --mesh model=4 --format json train.py
   estimator-bridge plan --plan plan.toml --out plan.svg train.py
   estimator-bridge plan --micro 8 --speeds 6.1,2.2 train.py
@@ -77,7 +78,8 @@ def add_parser(verbs: Any) -> None:
 def _add_extrapolation(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "extrapolation",
-        "step times on more devices, from a step that you have measured on one; all three options, and perhaps --workers",
+        "step times on more devices, from a step that you have measured on one; all three options, and perhaps --workers; --rows alone shows "
+        "the bytes of activations",
     )
     amount = number(float, "a number above 0", 1e-9)
     group.add_argument("--step-seconds", type=amount, metavar="S", help="seconds of a step on one device, as run logs them")
@@ -107,14 +109,16 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     _check_picture(arguments.out)
     _check_speeds(arguments.speeds, plan)
-    found = _estimated(script, plan)
+    found = _estimated(script, plan, arguments.rows)
     more = _extrapolated(found, plan, measured, arguments.workers)
     if arguments.format == "json":
         shares = {"shares": shares_of(arguments.speeds, plan.micro)} if arguments.speeds else {}
-        printed = found.as_dict() | {"extrapolated": [_as_dict(one) for one in more]} | shares
+        workers = {"worker_slot_bytes": _slots_of_a_worker(found, plan.data)} if plan.sharded_state and plan.data else {}
+        extrapolated = [dataclasses.asdict(one) | {"seconds": one.seconds} for one in more]
+        printed = found.as_dict(arguments.rows) | {"extrapolated": extrapolated} | shares | workers
         sys.stdout.write(json.dumps(printed, indent=1) + "\n")
     console = _console(arguments.format, arguments.out)
-    _print(console, found, arguments.all)
+    _print(console, found, arguments.all, arguments.rows)
     if plan.sharded_state:
         _print_workers(console, found, plan.data)
     if plan.elastic or plan.shares:
@@ -174,7 +178,7 @@ def _measured(arguments: argparse.Namespace) -> tuple[float, float, int] | None:
     """
     given = {"--step-seconds": arguments.step_seconds, "--bandwidth": arguments.bandwidth, "--rows": arguments.rows}
     missing = [flag for flag, value in given.items() if value is None]
-    if len(missing) == len(given):
+    if arguments.step_seconds is None and arguments.bandwidth is None:
         return None
     if missing:
         raise BridgeError(
@@ -194,12 +198,7 @@ def _extrapolated(
     return extrapolate(found, Measured(*measured), workers, plan.sharded_state) if measured else []
 
 
-def _as_dict(one: Extrapolation) -> dict[str, Any]:
-    """Returns an extrapolation for JSON."""
-    return dataclasses.asdict(one) | {"seconds": one.seconds}
-
-
-def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
+def _estimated(script: Script, plan: ParallelPlan, rows: int | None) -> PlanEstimate:
     from estimator_bridge.script.run import run_modern
 
     def make_engine() -> Any:
@@ -208,7 +207,7 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
 
         own = {name: getattr(plan, name) for name in _OF_ONE_WORKER}
         own |= {"micro": 1, "micro_statistics": False} if plan.elastic or plan.shares else {}  # it computes whole batches
-        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **own))
+        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **own), rows=rows, sharded_state=plan.sharded_state)
 
     try:
         run_modern(script, make_engine)
@@ -223,25 +222,27 @@ def _estimated(script: Script, plan: ParallelPlan) -> PlanEstimate:
     )
 
 
-def _print(console: Console, found: PlanEstimate, everything: bool) -> None:
+def _print(console: Console, found: PlanEstimate, everything: bool, rows: int | None) -> None:
     from rich.bar import Bar
     from rich.table import Table
 
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
 
     total = sum(map(sum, found.held().values())) or 1
-    devices = Table("device", "variables", "slots", "share", "", title="Bytes of each device", box=None)
+    more = ["activations"] if rows else []
+    devices = Table("device", "variables", "slots", "share", "", *more, title="Bytes of each device", box=None)
     for name, (variables, slots) in found.held().items():
         bar = Bar(total, 0, variables + slots, width=20, color="cyan")
-        devices.add_row(_short(name), size(variables), size(slots), f"{(variables + slots) / total:.1%}", bar)
+        kept = [size(round(found.kept(rows)[name]))] if rows else []
+        devices.add_row(_short(name), size(variables), size(slots), f"{(variables + slots) / total:.1%}", bar, *kept)
     console.print(devices)
     shown = sorted(found.variables, key=lambda one: -one.variable_bytes - one.slot_bytes)
-    rows = Table(title="Variables, largest first", box=None)
+    table = Table(title="Variables, largest first", box=None)
     for heading in ("variable", "shape", "bytes", "slots", "device", "chosen by"):
-        rows.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold")
     for one in shown if everything else shown[:20]:
-        rows.add_row(one.name, one.shape, size(one.variable_bytes), size(one.slot_bytes), _short(one.device), one.chosen_by)
-    console.print(rows)
+        table.add_row(one.name, one.shape, size(one.variable_bytes), size(one.slot_bytes), _short(one.device), one.chosen_by)
+    console.print(table)
     if len(shown) > 20 and not everything:
         console.print(f"{len(shown) - 20} more variables; --all lists them.")
     each = "micro-batch" if found.micro > 1 else "step"
@@ -257,16 +258,35 @@ def _print(console: Console, found: PlanEstimate, everything: bool) -> None:
         )
     if not found.crossings:
         console.print("No tensor crosses between devices.")
+    if found.micro > 1:
+        _print_micro(console, found, rows)
     if found.stages:
         _print_stages(console, found)
+
+
+def _print_micro(console: Console, found: PlanEstimate, rows: int | None) -> None:
+    from estimator_bridge.compat.checkpoint.inspection.terminal import size
+
+    line = f"A micro-batch has 1/{found.micro} of the rows of a batch"
+    if rows and found.whole:
+        part = sum(one.bytes_of(rows / found.micro) for one in found.activations)
+        line += f", and keeps {size(round(part))} of activations; the whole batch would keep {size(found.whole)}"
+        line += f", {found.whole / part:.1f} times as many" if part else ""
+    console.print(f"{line}.", highlight=False, soft_wrap=True)
 
 
 def _print_workers(console: Console, found: PlanEstimate, workers: int | None) -> None:
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
 
-    slots = sum(slots for _, slots in found.held().values())
-    share = f"{workers} workers keeps about {size(slots // workers)}" if workers else "N workers keeps about an N-th"
-    console.print(f"Each of {share} of the {size(slots)} of slots.", highlight=False, soft_wrap=True)
+    part = size(_slots_of_a_worker(found, workers)) if workers else "an N-th"
+    whole = size(_slots_of_a_worker(found, 1))
+    console.print(
+        f"Each of {workers or 'N'} workers keeps about {part} of the {whole} of slots.", highlight=False, soft_wrap=True
+    )
+
+
+def _slots_of_a_worker(found: PlanEstimate, workers: int) -> int:
+    return sum(slots for _, slots in found.held().values()) // workers
 
 
 def _print_whole_batches(console: Console, plan: ParallelPlan) -> None:

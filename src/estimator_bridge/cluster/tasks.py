@@ -88,6 +88,24 @@ class TaskContext:
         task = self.value.get("task")
         return TaskId(task["type"], int(task["index"])) if task else None
 
+    def place_on_machine(self) -> tuple[int, int]:
+        """Returns the number of this task among the tasks that train on its host, from 0, and how many these are.
+
+        A task that does not train, or a TF_CONFIG without a task, is counted alone.
+
+        Example:
+            >>> from estimator_bridge.runtime.json_positions import read_object
+            >>> jobs = '{"chief": ["a:1"], "worker": ["b:1", "a:2"]}'
+            >>> TaskContext(read_object(f'{{"cluster": {jobs}, "task": {{"type": "worker", "index": 1}}}}', "job")).place_on_machine()
+            (1, 2)
+        """
+        own, servers = self.task, self.servers() if self.value.get("cluster") else {}
+        hosts = {task: address.rpartition(":")[0] for task, address in sorted(servers.items()) if task.trains}
+        if own not in hosts:
+            return 0, 1
+        beside = [task for task, host in hosts.items() if host == hosts[own]]
+        return beside.index(own), len(beside)
+
     def servers(self, *, task_needed: bool = False) -> dict[TaskId, str]:
         """Checks this TF_CONFIG, and returns the address of every task that runs a server.
 

@@ -54,7 +54,7 @@ class Supervisor:
             functools.partial(restarter.judge, remote_tasks),
             heartbeats.judge,
             preflight.judge,
-            Stall(cluster, restarter).judge,
+            Stall(cluster, restarter, heartbeats).judge,
             functools.partial(judge_finish, cluster),
             functools.partial(judge_audit, cluster, audit),
             Completion(cluster, remote_tasks, heartbeats).judge,

@@ -112,6 +112,11 @@ class ForwardValue:
     body: Mapping[str, int] = dataclasses.field(default_factory=dict)
     numbers: tuple[float, ...] = ()
 
+    @property
+    def size(self) -> float:
+        """Number of elements; 0 if they were not looked at."""
+        return self.numbers[0] if self.numbers else 0.0
+
 
 @dataclasses.dataclass(frozen=True)
 class BatchEvidence:

@@ -9,6 +9,7 @@ import numpy as np
 from rich.filesize import decimal
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import (
     LossPoint,
@@ -81,7 +82,8 @@ def judge(
         *loss_findings(losses, thresholds, sides),
         *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
-        *_prediction_findings(predictions),
+        *_prediction_findings(legacy, modern, predictions),
+        *_export_findings(legacy, modern, thresholds),
     ]
     unequal_noise = _unequal_noise(legacy, replicas)
     is_explained = unequal_noise or any(modern.events("unrecorded"))
@@ -218,10 +220,16 @@ def _variable_findings(variables: Sequence[VariableDiff], thresholds: Thresholds
 
 
 def _calls(legacy: Trace, modern: Trace) -> Iterator[ParityFinding]:
-    old, new = ([event["call"] for event in trace.events("train", "evaluated", "predicted")] for trace in (legacy, modern))
+    of_exports = [] if any(legacy.events("versions")) else ["exported"]  # a reference does not record them
+    kinds = "train", "evaluated", "predicted", *of_exports
+    old, new = ([event["call"] for event in trace.events(*kinds)] for trace in (legacy, modern))
     missing = [call for call in old if call not in new] + [call for call in new if call not in old]
     if missing:
         yield ParityFinding("calls", f"Only one side made these calls: {', '.join(missing)}.")
+    saved = {event["call"]: bool(event["checkpoint"]) for event in modern.events("trained")}
+    for event in _last_trainings(legacy):
+        if saved.get(event["call"], bool(event["checkpoint"])) != bool(event["checkpoint"]):
+            yield ParityFinding("calls", f"{event['call']}: only one side left a checkpoint.")
 
 
 def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[PredictionGroup]:
@@ -230,22 +238,51 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
         if not (legacy.predictions(call).exists() and modern.predictions(call).exists()):
             continue
         with np.load(legacy.predictions(call)) as old, np.load(modern.predictions(call)) as new:
-            for key in old.files:
-                name, is_paired = key.removeprefix("key:"), key in new.files and old[key].shape == new[key].shape
-                is_equal = key in new.files and equal_arrays(old[key], new[key], thresholds)
-                is_float = is_paired and np.issubdtype(old[key].dtype, np.floating)
+            for key in dict.fromkeys([*old.files, *new.files]):
+                is_there = key in old.files and key in new.files
+                name, is_paired = key.removeprefix("key:"), is_there and old[key].shape == new[key].shape
+                is_equal = is_there and equal_arrays(old[key], new[key], thresholds)
+                is_float = is_paired and all(np.issubdtype(side[key].dtype, np.floating) for side in (old, new))
                 yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_float else None)
 
 
-def _prediction_findings(groups: Sequence[PredictionGroup]) -> Iterator[ParityFinding]:
+def _prediction_findings(legacy: Trace, modern: Trace, groups: Sequence[PredictionGroup]) -> Iterator[ParityFinding]:
+    counts = {event["call"]: event.get("count") for event in modern.events("predicted")}
+    for event in legacy.events("predicted"):
+        before, after = event.get("count"), counts.get(event["call"])
+        if before is not None and after is not None and before != after:
+            yield ParityFinding("prediction", f"{event['call']}: {before:,} predictions on one side, {after:,} on the other.")
     for group in groups:
         if not group.is_equal:
             yield ParityFinding("prediction", f"{group.call}: the predictions {group.name!r} differ.")
 
 
+def uncompared_predictions(recorded: Trace) -> Iterator[str]:
+    """Yields a note for each call with more predictions than are kept."""
+    for event in recorded.events("predicted"):
+        if event.get("count", 0) > MAX_PREDICTIONS:
+            yield f"{event['call']}: the first {MAX_PREDICTIONS:,} of {event['count']:,} predictions are compared."
+
+
+def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
+    new = {event["call"]: event for event in modern.events("exported")}
+    for event in legacy.events("exported"):
+        if other := new.get(event["call"]):
+            names = sorted(event["signatures"].keys() | other["signatures"].keys())
+            unequal = [name for name in names if event["signatures"].get(name) != other["signatures"].get(name)]
+            if unequal:
+                yield ParityFinding("export", f"{event['call']}: the signatures {', '.join(unequal)} differ.")
+            pair = event["variables"], other["variables"]
+            variables = list(compare_values(*pair)) if None not in pair else []
+            if (pair[0] is None) != (pair[1] is None):
+                yield ParityFinding("export", f"{event['call']}: only one side's SavedModel has variables.")
+            for finding in _variable_findings(variables, thresholds):
+                yield dataclasses.replace(finding, level="export", message=f"{event['call']}: {finding.message}")
+
+
 def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
     """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
-    if not np.issubdtype(legacy.dtype, np.floating):
+    if not (np.issubdtype(legacy.dtype, np.floating) and np.issubdtype(modern.dtype, np.number)):
         return bool(np.array_equal(legacy, modern))
     close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
     return bool(close)
@@ -285,6 +322,7 @@ def _notes(
         yield "A training left no checkpoint in its model_dir, so the final variables were not compared."
     if any(modern.events("unrecorded")):
         yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
+    yield from uncompared_predictions(legacy)
     for noise in unequal_noise:
         yield f"The two sides cannot draw the same random numbers: {noise}."
     for side, trace in (("legacy", legacy), ("modern", modern)):

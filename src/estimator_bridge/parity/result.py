@@ -10,7 +10,7 @@ from estimator_bridge.parity.causes.cause import Cause
 
 Outcome = Literal["equivalent", "not equivalent", "not decided"]
 Verdict = Literal["equal", "different", "not comparable", "equivalent", "not equivalent", "not decided"]
-Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "calls"]
+Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "export", "calls"]
 EXIT_CODES: dict[Verdict, int] = {
     "equal": 0,
     "different": 1,

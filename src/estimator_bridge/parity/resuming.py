@@ -1,7 +1,8 @@
 """Remembers which sides of a comparison have ended, so that ``compare --resume`` runs only the others.
 
 Beside the trace of a side that has ended stands SIDE.ended.json. It names what the side was asked to do, the versions of the packages
-and the SHA-256 of the script and of the modules of the user's own that it imported. Files of data are not among them.
+and the SHA-256 of the script and of the modules of the user's own that it imported. Files of data are not among them. A rewrite that
+changes leaves the recording of the old script as it is.
 """
 
 import dataclasses
@@ -103,6 +104,8 @@ def _changes(ended: dict[str, Any], order: Order, versions: dict[str, str]) -> s
 
 def _asked(order: Order) -> dict[str, Any]:
     cluster = read_environment()
+    if order.plan and order.side == order.recorded:
+        order = dataclasses.replace(order, plan=dataclasses.replace(order.plan, script=order.script))
     return {**dataclasses.asdict(order), "directory": str(Path.cwd()), "cluster": cluster and cluster.value}
 
 
@@ -118,7 +121,7 @@ def _clear(order: Order) -> None:
 
 
 def _scripts(order: Order) -> Iterator[str]:
-    for script in (order.script, *([order.plan.script] if order.plan else [])):
+    for script in (order.script, *([order.plan.script] if order.plan and order.side != order.recorded else [])):
         if not script.is_module:
             yield str(Path(script.target).resolve())
 

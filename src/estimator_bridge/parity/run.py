@@ -171,13 +171,14 @@ def compare(
             result = _with_noise("modern", result, judged(traces["modern"], traces[AGAIN]))
         if reference:
             result = with_reference(result, judged, traces)
+        where = environment(orders["legacy"].traces("legacy")[0])
     notes = parallel.describe("The modern side")
     if notes:
         level = "declared approximate" if parallel.is_approximate else result.level
         notes.append(
             f"Level of the plan: {level} (the levels: bit-identical, 1e-6 on the first 5 losses, declared approximate)."
         )
-    return dataclasses.replace(result, seconds=seconds, environment=environment(), notes=(*result.notes, *notes))
+    return dataclasses.replace(result, seconds=seconds, environment=where, notes=(*result.notes, *notes))
 
 
 def compare_rewrite(
@@ -233,7 +234,8 @@ def compare_rewrite(
             )
             earlier = {f"{side} before": seconds for side, seconds in result.seconds.items()}
             result = dataclasses.replace(again, notes=(note, *again.notes), seconds={**again.seconds, **earlier})
-    return dataclasses.replace(result, environment=environment())
+        where = environment(Trace(Path(folder) / "legacy"))
+    return dataclasses.replace(result, environment=where)
 
 
 def _rewrite(
@@ -243,14 +245,17 @@ def _rewrite(
     free = dataclasses.replace(plan, is_free=True)
     plans = {"legacy": plan, "new": plan, "free": free}
     orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
-    seconds = {side: run_side(order, watch) for side, order in orders.items()}
+    seconds = {"legacy": run_side(orders.pop("legacy"), watch)}
+    old = Trace(Path(folder) / "legacy")
+    check_has_trained(old)
+    seconds |= {side: run_side(order, watch) for side, order in orders.items()}
     if noise:
         again = _run_again(orders["new"], seconds, watch)
     from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
     command = (str(script), str(plan.script), *script.args)
     judged = functools.partial(judge_rewrite, plan=plan, command=command, thresholds=thresholds)
-    old, new, freely = (order.trace(side) for side, order in orders.items())
+    new, freely = (order.trace(side) for side, order in orders.items())
     result = judged(old, new, freely)
     if result.cause and (side := _MORE.get(result.cause.name)):
         once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
@@ -266,6 +271,25 @@ def _rewrite(
     if noise:
         result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))
     return dataclasses.replace(result, seconds=seconds)
+
+
+def check_has_trained(old: Trace) -> None:
+    """Refuses a recording of trainings without a step, from which no rewrite can start.
+
+    Args:
+        old: Trace of the old script.
+
+    Raises:
+        BridgeError: The trainings ended before their first step.
+    """
+    asked = [f"{event['call']} up to step {event['max_steps']}" for event in old.events("train") if event["max_steps"]]
+    if any(old.events("train")) and not any(old.events("step")):
+        raise BridgeError(
+            "The old script trained no step, so its rewrite cannot be compared.",
+            expected="a training of at least one step",
+            received=f"{', '.join(asked) or 'a training'} that ended at once",
+            fix="Give both scripts a new model_dir: a checkpoint of an earlier run may have reached max_steps. Else see if the input is empty.",
+        )
 
 
 def _fits_each_step(old: Trace, plan: RewritePlan) -> bool:
@@ -369,9 +393,9 @@ def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
-    refusals = [event["message"] for event in trace.events("failed")]
+    refusals = list(trace.events("failed"))
     if refusals:
-        return BridgeError(f"The {order.side} side: {refusals[-1]}")
+        return BridgeError(f"The {order.side} side: {refusals[-1]['message']}", address=refusals[-1]["address"])
     lines = [line for event in trace.events("error") for line in event["lines"]] or [
         line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
     ]
@@ -390,11 +414,20 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     )
 
 
-def environment() -> dict[str, str]:
-    """Returns the versions that a report names."""
+def environment(trace: Trace | None = None) -> dict[str, str]:
+    """Returns what a report names of a comparison: versions, the seed and, if a side has run, its devices.
+
+    Args:
+        trace: Trace of a side that has ended.
+    """
+    from estimator_bridge.parity.recording.randomness import SEED
+
     versions = {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
     versions["estimator-bridge"] = __version__
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # tensorflow has distributions of several names
             versions[name] = importlib.metadata.version(name)
+    versions["seed"] = f"{SEED}, where the script sets none"
+    for event in trace.events("imported") if trace else ():
+        versions["devices"] = ", ".join(event.get("devices", ()))
     return versions

@@ -75,7 +75,12 @@ def compare_seeds(
         *runs.values(), margin=margin, command=(str(script), *script.args), new_side="new" if plan else "modern"
     )
     where = [f"{'The old script' if plan else 'Each side'} ran as a cluster on this machine: {cluster}."] if cluster else []
-    return dataclasses.replace(result, seconds=seconds, environment=environment(), notes=(*result.notes, *where))
+    return dataclasses.replace(
+        result,
+        seconds=seconds,
+        environment=environment() | {"seed": f"{SEED + 1} to {SEED + seeds}"},
+        notes=(*result.notes, *where),
+    )
 
 
 def _evaluations(traces: Sequence[Trace]) -> list[dict[str, Any]]:

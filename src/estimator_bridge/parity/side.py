@@ -41,6 +41,9 @@ _WHERE_DEFINED = re.compile(
     r"Graph execution error:\s*(?:Detected at node .*\n(?:(?:.*\n)*?Node: .*\n|(?: *(?:File .*|<stack traces unavailable>)?\n)*))+"
 )
 """What TensorFlow puts before the message of an operation that fails in a graph."""
+_IN_USER_CODE = re.compile(r"^\S+: in user code:\n")
+_FRAME = re.compile(r'^ *File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>\S+).*\n(?P<code>.*)\n', re.MULTILINE)
+"""What AutoGraph puts before the message of an error in a function that it has rewritten, whose own frames name no file of the script."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +115,7 @@ def main(text: str) -> int:
             run_script = run_legacy if order.side == "legacy" else run_modern
             return run_as_python_does(lambda: run_script(order.script, lambda: _make_engine(order, trace)))
         except BridgeError as error:
-            trace.write("failed", message=str(error))
+            trace.write("failed", message=str(error), address=error.address)
             sys.stderr.write(f"{error}\n")  # for the log, in which a launcher looks for a port that was taken
             return 2
 
@@ -151,7 +154,7 @@ def _launch(order: Order, cluster: ClusterPlan, text: str) -> int:
         failure = error
     remove_created(trace.folder)
     if failure:
-        trace.write("failed", message=str(failure))
+        trace.write("failed", message=str(failure), address=failure.address)
     return 2 if failure else 0
 
 
@@ -180,11 +183,13 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     """Patches TensorFlow once tf.estimator is there, before the script runs, and returns the engine of the side."""
     from estimator_bridge.parity.recording import randomness
     from estimator_bridge.parity.recording.folders import model_dirs
+    from estimator_bridge.parity.recording.folders.python_listings import note_listings
 
     seed = randomness.SEED if order.seed is None else order.seed
     randomness.equalise(order.cluster.seed_of(task_of_this_process(), seed) if order.cluster else seed)
     side = Path(order.folder) / order.side
     moved = model_dirs.redirect(side, Path(order.folder) / "start", is_shared=order.cluster is not None)
+    note_listings(moved, lambda message: trace.write("note", message=message))
     limit = StepLimit(order.steps)
     if order.side != "legacy":
         from estimator_bridge.modern.training import train as training
@@ -257,14 +262,30 @@ def message_lines(error: BaseException) -> list[str]:
         ['ValueError: no rows']
     """
     text = _WHERE_DEFINED.sub("", "".join(traceback.format_exception_only(error))).partition("Original stack trace for")[0]
+    if _IN_USER_CODE.match(text):
+        text = _FRAME.sub(_own_frame, _IN_USER_CODE.sub("", text))
     return [line for line in text.splitlines() if line.strip()][:_MESSAGE_LINES]
 
 
+def _own_frame(frame: re.Match[str]) -> str:
+    """Returns a frame of the script's own in one line, and nothing for any other."""
+    return f"{frame['file']}:{frame['line']} in {frame['name']}: {frame['code'].strip()}\n" if is_users(frame["file"]) else ""
+
+
 def _record_imports(trace: Trace) -> None:
-    """Writes which of the user's own files the script has imported, for a comparison that resumes."""
+    """Writes which of the user's own files the script has imported, for a comparison that resumes, and the devices, for the report."""
     named = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     own = {str(Path(name).resolve()) for name in named if isinstance(name, str) and is_users(name)}
-    trace.write("imported", files=sorted(own))
+    trace.write("imported", files=sorted(own), devices=_devices())
+
+
+def _devices() -> list[str]:
+    """Returns the names of the devices that TensorFlow sees in this process; none where it is not loaded."""
+    config = getattr(sys.modules.get("tensorflow"), "config", None)
+    if config is None:
+        return []
+    models = {device.name: config.experimental.get_device_details(device) for device in config.list_physical_devices()}
+    return [f"{name.split(':', 1)[-1]} {details.get('device_name', '')}".strip() for name, details in models.items()]
 
 
 def _end_with_parent(end: Callable[[], object]) -> None:

@@ -49,8 +49,8 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
         >>> max_abs_diff(np.array([1.0, 2.0]), np.array([1.0, 2.5]))
         0.5
     """
-    if not np.issubdtype(legacy.dtype, np.number):
-        return 0.0 if (legacy == modern).all() else float("inf")
+    if not all(np.issubdtype(side.dtype, np.number) for side in (legacy, modern)):
+        return 0.0 if np.array_equal(legacy, modern) else float("inf")
     return difference.max_abs_diff(legacy, modern)
 
 

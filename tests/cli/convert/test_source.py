@@ -91,6 +91,20 @@ def test_the_cells_of_a_notebook_become_one_script(run: Run, tmp_path: Path) -> 
     assert "cell 1:1: approximate: %matplotlib: left out: only a notebook runs it" in err
 
 
+def test_a_line_of_a_notebook_that_a_script_needs_is_left_to_a_human(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.ipynb").write_text(notebook("%cd data\n" + WHOLE.read_text()))
+    code, _, err = run(tmp_path / "train.ipynb")
+    assert code == 1
+    assert "cell 1:1: human: %cd: left out: only a notebook runs it. Write os.chdir(...)." in err
+
+
+def test_an_error_of_syntax_names_the_cell(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.ipynb").write_text(notebook("x = 1", "y = 2\ndef (:"))
+    code, out, err = run(tmp_path / "train.ipynb")
+    assert (code, out) == (2, "")
+    assert "train.ipynb:cell 2, line 2 is not Python 3." in err
+
+
 def test_a_folder_is_converted_into_another(run: Run, tmp_path: Path) -> None:
     (tmp_path / "old" / "models").mkdir(parents=True)
     (tmp_path / "old" / "train.py").write_text(WHOLE.read_text())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,30 @@ def test_the_first_step_after_a_start_may_take_longer(
     assert stall.find_stall() is None
     now += 1
     assert stall.find_stall() == 101
+
+
+@pytest.mark.parametrize("steps_after_the_loss", [True, False])
+def test_a_training_that_makes_no_step_since_a_machine_was_lost_waits_for_it(
+    steps_after_the_loss: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    layout, rendezvous = local_layout({"chief": 1}), Rendezvous(tmp_path)
+    cluster = local_cluster(layout, rendezvous, stall=120)
+    lost = types.SimpleNamespace(shortest_silence=math.inf)
+    stall = Stall(cluster, Restarter(cluster, Preflight(cluster)), lost)  # type: ignore[arg-type]
+    now = stepped = 140.0 if steps_after_the_loss else 105.0  # the last heartbeat came at 100
+    cluster.tasks[0].record_step(7)
+    rendezvous.report_step(TaskId("chief", 0), 7)
+    now = 142.0
+    assert stall.find_stall() is None  # nobody is lost yet
+
+    stalls: list[float] = []
+    while now < stepped + 130 and not stalls:
+        now += 1
+        lost.shortest_silence = now - 100
+        stalls += [now - stepped] if stall.find_stall() else []
+    assert stalls == ([121.0] if steps_after_the_loss else [38.0])
 
 
 def test_a_task_that_waits_for_an_evaluation_has_not_stalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

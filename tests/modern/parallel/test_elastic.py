@@ -49,7 +49,7 @@ def test_workers_take_the_batches_of_each_step_in_one_order(shares: list[int], s
     assert not any(taken)
 
 
-def by_hand(steps: int, batches: int, clip: float) -> np.ndarray:
+def by_hand(steps: int, batches: int, clip: float, by_rows: bool = False) -> np.ndarray:
     """Returns the kernel and bias of ``clipped_linear`` after some steps on ``uneven_input``, computed in float64."""
     x = np.concatenate([ROWS, np.ones([len(ROWS), 1])], axis=1).astype(np.float64)
     y = ROWS.sum(axis=1, dtype=np.float64)
@@ -57,9 +57,11 @@ def by_hand(steps: int, batches: int, clip: float) -> np.ndarray:
     parts = [slice(0, 4), slice(4, 8), slice(8, 10)]
     for number in range(steps):
         update = np.zeros(4)
-        for own in (parts[(number * batches + index) % 3] for index in range(batches)):
+        taken = [parts[(number * batches + index) % 3] for index in range(batches)]
+        for own in taken:
+            share = len(y[own]) * batches / sum(len(y[one]) for one in taken) if by_rows else 1
             gradient = 2 * x[own].T @ (x[own] @ weights - y[own]) / len(y[own]) / batches
-            update += gradient * min(1.0, clip / np.linalg.norm(gradient))
+            update += share * gradient * min(1.0, clip / np.linalg.norm(gradient))
         weights -= 0.1 * update
     return weights
 
@@ -88,6 +90,16 @@ def test_a_step_is_that_of_as_many_workers_as_it_takes_batches(tmp_path: Path, b
     values = saved(tmp_path)
     found = np.append(values["dense/kernel"].ravel(), values["dense/bias"])
     np.testing.assert_allclose(found, by_hand(7, batches, 0.2), rtol=2e-6)
+
+
+def test_with_shares_a_smaller_batch_counts_by_its_rows(tmp_path: Path) -> None:
+    """The update is that of one batch with all rows, but each batch is clipped by itself."""
+    engine("modern", micro=4, shares=(4,)).train(estimator(clipped_linear, tmp_path), uneven_input, max_steps=7)
+    values = saved(tmp_path)
+    found = np.append(values["dense/kernel"].ravel(), values["dense/bias"])
+    expected, alike = by_hand(7, 4, 0.2, by_rows=True), by_hand(7, 4, 0.2)
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+    assert np.abs(alike - expected).max() > 1e-3, "the numbers of rows matter"
 
 
 def test_a_training_that_starts_again_goes_on_with_its_next_batch(tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def test_plan_prints_what_it_extrapolates(tmp_path: Path) -> None:
     assert one["seconds"] == 0.5
     sent = printed["gradients"]["step_bytes"] + 64 * printed["gradients"]["row_bytes"]
     assert two["worker_seconds"] == pytest.approx(sent / 1e6)
-    ended = estimator_bridge_command("plan", "--rows", 64, *command[3:], cwd=tmp_path)
+    ended = estimator_bridge_command("plan", "--step-seconds", 0.5, *command[3:], cwd=tmp_path)
     assert ended.code == 2
-    assert "no --step-seconds and no --bandwidth" in ended.err
+    assert "no --bandwidth and no --rows" in ended.err
 
 
 def test_plan_prints_the_shares_of_unequal_workers(tmp_path: Path) -> None:

@@ -105,14 +105,24 @@ def test_a_variable_of_keras_that_the_plan_cannot_cut_is_refused(tmp_path: Path)
 
 def test_a_slice_of_a_variable_with_shards_is_refused(tmp_path: Path) -> None:
     """TensorFlow 1 has no slices of partitioned variables."""
-    with pytest.raises(NotSupportedError, match="in a way that only whole variables have"):
+    with pytest.raises(
+        NotSupportedError, match=r"in a way that only whole variables have(?s:.)*with shards: weight"
+    ) as refused:
         placed(trained_by(lambda gradient: gradient, lambda weight: weight[:, :2]), tmp_path)
+    assert refused.value.asked_by is not None
+    assert refused.value.asked_by.startswith(__file__), "the line of the slice"
 
 
-@pytest.mark.parametrize("rule", [PlaceRule("weight", shards=5, axis=1), PlaceRule("weight", shards=2, axis=2)])
-def test_an_axis_that_cannot_be_cut_is_refused(tmp_path: Path, rule: PlaceRule) -> None:
-    """The message has the shape."""
-    with pytest.raises(NotSupportedError, match=r"shape \(3, 4\)"):
+@pytest.mark.parametrize(
+    ("rule", "nearest"),
+    [
+        (PlaceRule("weight", shards=5, axis=1), "Set shards = 4, axis = 1,"),
+        (PlaceRule("weight", shards=2, axis=2), "Set shards = 2, axis = 1,"),
+    ],
+)
+def test_an_axis_that_cannot_be_cut_is_refused(tmp_path: Path, rule: PlaceRule, nearest: str) -> None:
+    """The message has the shape, and shards that it allows."""
+    with pytest.raises(NotSupportedError, match=rf"shape \(3, 4\)(?s:.)*{nearest}"):
         placed(trained_by(lambda gradient: gradient), tmp_path, PlacementPlan(2, (rule,)))
 
 

@@ -93,13 +93,17 @@ def test_names_that_begin_no_stage_are_refused(tmp_path: Path, at: tuple[str, ..
 
 def test_a_stage_without_variables_is_refused(tmp_path: Path) -> None:
     """Its device would train nothing."""
-    with pytest.raises(NotSupportedError, match="Stage 1 of the pipeline, which begins at 'mean_squared_error/"):
+    with pytest.raises(
+        NotSupportedError, match=r"Stage 1 of the pipeline, which begins at 'mean_squared_error/(?s:.)*2 stages, 1 of which"
+    ):
         cut_of(layers(8), tmp_path, 2, ("mean_squared_error",))
 
 
 def test_more_stages_than_layers_are_refused(tmp_path: Path) -> None:
     """A dense layer has two operations with variables."""
-    with pytest.raises(NotSupportedError, match="too few operations with variables"):
+    with pytest.raises(
+        NotSupportedError, match=r"too few operations with variables(?s:.)*expected: 5(?s:.)*received: 4(?s:.)*Take pipeline=4"
+    ):
         cut_of(layers(8), tmp_path, 5)
 
 

@@ -23,7 +23,9 @@ from estimator_bridge.modern.parallel.estimates import Crossing, estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer, placed_operations
 from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
-from tests.modern.jobs import ModelFn, estimator, regression_input, spec, v1, with_plan
+from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
+from estimator_bridge.runtime.estimator_calls import methods
+from tests.modern.jobs import WORDS, ModelFn, estimator, regression_input, spec, v1, with_plan
 from tests.modern.parallel.placed_models import CASES, dense, mlp, recommender, scoped, summed
 from tests.modern.step.test_transplant_surface import SUMMED
 from tests.running import python_output
@@ -240,6 +242,36 @@ def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
     kept = {row.source: row.row_bytes for row in found.activations}
     # The hidden layer for its weights; the result and its squared difference, which weights are multiplied with. Features are no activations.
     assert kept == {first: 4 * 8, second: 4 * 2}
+
+
+def test_a_micro_batch_keeps_its_part_of_the_activations(tmp_path: Path) -> None:
+    """Static shapes say so; behind a reshape to [-1, ...] only the number of rows gives them."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        words = v1.get_variable("words", [20, 6])
+        net = tf.reshape(tf.nn.embedding_lookup(words, features["words"]), [-1, 6])
+        for number in range(3):
+            net = dense(net, 6, f"layer_{number}", tf.tanh)
+        logits = tf.reduce_mean(tf.reshape(net, [-1, WORDS.shape[1], 6]), [1, 2])[:, None]
+        loss = v1.losses.mean_squared_error(labels, logits)
+        return spec(mode, loss, v1.train.AdamOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    def planned(micro: int, rows: int | None) -> Any:
+        engine_of_plan = PlanningEngine(**with_plan({"micro": micro}), rows=rows)
+        with pytest.raises(EndOfPlanning) as end:
+            methods(engine_of_plan)["train"](estimator(model_fn, tmp_path), regression_input, steps=1)
+        return end.value.found
+
+    one, parts = planned(1, 8), planned(4, 8)
+    (whole,) = one.kept(8).values()
+    assert whole >= 3 * 8 * WORDS.shape[1] * 6 * 4  # the outputs of three layers for each word
+    assert list(parts.kept(8).values()) == [pytest.approx(whole / 4, rel=0.01)]
+    assert (one.whole, parts.whole) == (None, whole)
+    assert parts.as_dict(8)["devices"][0]["activation_bytes"] == round(parts.kept(8)["/device:CPU:0"])
+    with pytest.raises(BridgeError, match="another number of rows"):
+        methods(PlanningEngine(**with_plan({}), rows=4))["train"](
+            estimator(model_fn, tmp_path), lambda: regression_input().take(2).unbatch().batch(8, drop_remainder=True), steps=1
+        )
 
 
 @pytest.mark.parametrize("options", [{"replicas": 2}, {"jit_compile": True}, {"mixed_precision": True}])

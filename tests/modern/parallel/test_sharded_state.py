@@ -76,8 +76,21 @@ def test_every_optimizer_leaves_the_checkpoint_that_whole_state_leaves(tmp_path:
 
 
 @pytest.mark.slow
+def test_gradients_are_clipped_by_the_norms_of_whole_variables(tmp_path: Path) -> None:
+    """Each by its own, before the state is cut; the plan lets it pass, too."""
+    whole, cut = (saved_by(tmp_path, name, plan, 5, "clipped-each") for name, plan in (("whole", ""), ("cut", SHARDED)))
+    assert all(np.array_equal(whole[key], cut[key]) for key in whole.keys() | cut.keys())
+    (tmp_path / "plan.toml").write_text(SHARDED)
+    for option, code in (("clipped-each", 0), ("lamb", 2)):
+        ended = estimator_bridge_command("plan", "--plan", "plan.toml", SCRIPT, "model", 5, option, cwd=tmp_path)
+        assert ended.code == code, ended.err
+    assert "by a norm or the like of the whole variable" in ended.err
+    assert "many_optimizers.py:" in ended.err
+
+
+@pytest.mark.slow
 def test_each_of_two_workers_keeps_half_of_the_state(tmp_path: Path) -> None:
-    """At most 52 % of the bytes that the checkpoint has."""
+    """At most 52 % of the bytes that the checkpoint has, and within 1 % of what the plan says."""
     (tmp_path / "plan.toml").write_text(SHARDED)
     cluster = ["--worker", 1, "--path", "modern", "--plan", "plan.toml", "--log-dir", "logs"]
     script = ROOT / "examples" / "digits" / "train.py"
@@ -86,10 +99,15 @@ def test_each_of_two_workers_keeps_half_of_the_state(tmp_path: Path) -> None:
     reader = tf.train.load_checkpoint(str(tmp_path / "model"))
     slots = [reader.get_tensor(key).nbytes for key in reader.get_variable_to_shape_map() if key.endswith("/Momentum")]
     assert slots
+    (tmp_path / "plan.toml").write_text(f"[mesh]\ndata = 2\n{SHARDED}")
+    planned = estimator_bridge_command(
+        "plan", "--plan", "plan.toml", "--format", "json", script, "--model_dir=other", cwd=tmp_path
+    )
     for task in ("chief-0", "worker-0"):
         log = (tmp_path / "logs" / f"{task}.log").read_text()
         (kept,) = {int(found) for found in re.findall(r"keeps (\d+) bytes of the state", log)}
         assert kept <= 0.52 * sum(slots)
+        assert kept == pytest.approx(json.loads(planned.out)["worker_slot_bytes"], rel=0.01)
 
 
 @pytest.mark.slow
@@ -109,7 +127,11 @@ def test_three_workers_with_micro_batches_and_half_precision(tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "message"),
-    [("slot-summary", "reads a slot of 'adam/table:0'"), ("stateless", "No optimizer of the script keeps state")],
+    [
+        ("slot-summary", "reads a slot of 'adam/table:0'"),
+        ("stateless", "No optimizer of the script keeps state"),
+        ("lamb", "An optimizer of the script updates 'momentum/table' by a norm or the like"),
+    ],
 )
 def test_what_cannot_be_cut_is_refused(tmp_path: Path, option: str, message: str) -> None:
     """Before any step."""

@@ -279,6 +279,17 @@ def test_labels_of_another_shape_are_seen_in_what_an_eager_step_computes(tmp_pat
     assert (found.name, "of the new script combines" in found.seen) == (CauseName.BROADCAST, True), found
 
 
+def test_labels_of_another_shape_are_seen_by_the_number_of_elements_where_their_rank_is_not_known(tmp_path: Path) -> None:
+    """``tf.squeeze`` of rows whose number is not known may leave any rank."""
+
+    def of_labels(shape: Callable[[Any], Any]) -> Model:
+        return lambda x, labels, kernel, out: loss_of(tf.matmul(hidden(x, kernel), out[:4]), shape(labels[:, None]))
+
+    found = cause_of(of_labels(lambda labels: labels), of_labels(tf.squeeze), tmp_path)
+
+    assert (found.name, "of the new script combines" in found.seen) == (CauseName.BROADCAST, True), found
+
+
 @pytest.mark.parametrize(
     ("new", "name", "words"),
     [
@@ -472,3 +483,25 @@ def test_without_the_values_of_both_sides_the_forward_pass_is_all_that_is_named(
 
     assert found is not None
     assert found == first_cause(dataclasses.replace(one, old=dataclasses.replace(one.old, forward=())))
+
+
+def test_a_loop_without_a_cell_is_named_with_what_masks_its_steps(tmp_path: Path) -> None:
+    """The sum over all paths of a CRF is no recurrent cell: forget_bias is no advice for it."""
+
+    def summed(is_masked: bool) -> Model:
+        def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+            def step(time: Any, total: Any) -> Any:
+                new = total + x[:, time, 0] * kernel[0, 0]
+                return time + 1, tf.where(labels > 0.5, new, total) if is_masked else new
+
+            _, total = tf.while_loop(lambda time, total: time < 4, step, [0, tf.zeros_like(x[:, 0, 0])])
+            return tf.reduce_mean(tf.square(total))
+
+        return model
+
+    found = cause_of(summed(is_masked=True), summed(is_masked=False), tmp_path)
+
+    assert found.name is CauseName.FORWARD_PASS
+    assert "tf.where: old 1, new 0" in found.seen
+    assert "Only the old one is computed from labels" in found.seen
+    assert "forget_bias" not in found.change

@@ -111,6 +111,15 @@ def test_an_epsilon_of_keras_that_has_no_counterpart_is_no_cause() -> None:
     assert found.name is CauseName.UPDATE
 
 
+def test_an_epsilon_of_keras_is_the_cause_beside_small_accumulators() -> None:
+    """Updates of an Adagrad that starts near 0 become smaller by it, and not all by the same share."""
+    old = changed(PLAIN, epsilon=0.0, dampening=1e-8, name="AdagradOptimizer")  # the slots are about 1e-8
+    found = cause_of(old, changed(old, epsilon=1e-7, name="Adagrad", hyperparameters=(("epsilon", 1e-7),)))
+
+    assert found.name is CauseName.EPSILON
+    assert "old 0, new 1e-07" in found.seen
+
+
 @pytest.mark.parametrize(
     ("old", "new", "is_noise"),
     [
@@ -502,3 +511,22 @@ def test_numbers_of_optimizers_are_named_before_clipping_that_no_step_shows() ->
 
     assert cause_of(changed(ADAM, name="Adam"), with_amsgrad, *later).name is CauseName.HYPERPARAMETER
     assert cause_of(changed(ADAM, name="Adam"), changed(ADAM, name="Adam"), *later).name is CauseName.CLIPPING
+
+
+def test_gradients_in_other_rows_are_named_as_other_look_ups() -> None:
+    """A table that starts with zeros: the loss does not show yet that another hash looks up other rows."""
+    found = evidence(PLAIN, PLAIN)
+    steps = []
+    for side, gradient in ((found.old, [0.5, 0.0, 0.25, 0.0, 0.0]), (found.new, [0.0, 0.5, 0.25, 0.0, 0.0])):
+        first = side.steps[0]
+        values = dict(first.gradients()) | {"kernel": np.array(gradient)}
+        after = dict(first.after()) | {"kernel": first.before()["kernel"] - 0.1 * np.array(gradient)}
+        functions: list[Any] = [functools.partial(dict, one) for one in (values, after)]
+        steps.append(dataclasses.replace(first, gradients=functions[0], applied=functions[0], after=functions[1]))
+    sides = [dataclasses.replace(side, steps=(step,)) for side, step in zip((found.old, found.new), steps, strict=True)]
+
+    cause = first_cause(dataclasses.replace(found, old=sides[0], new=sides[1]))
+
+    assert cause is not None
+    assert cause.name is CauseName.GRADIENTS
+    assert "in other rows" in cause.seen

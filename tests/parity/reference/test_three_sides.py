@@ -102,7 +102,7 @@ def test_the_report_has_three_columns(compare: Compare) -> None:
     assert ["auc", "0.5", "0.75", "0.875", "1.25e-1", "1.43e-1"] in lines
     page = render_html(result)
     assert page.count('<th scope="col" class="n">reference</th>') == 2
-    assert page.count('<td class="n">0.5</td>') == 2
+    assert page.count('<td class="n" data-label="reference">0.5</td>') == 2
     assert json.loads(render_json(result))["reference"]["losses"] == [0.5]
 
 

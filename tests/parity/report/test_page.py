@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from estimator_bridge import errors
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.result import GradientPair, LossPoint, MetricPair, NoiseFloor, ParityFinding, ReferenceValues
@@ -54,7 +55,7 @@ class Page(html.parser.HTMLParser):
 
     def all(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
         """The attributes of each element of a kind."""
-        wanted = {name.rstrip("_"): value for name, value in wanted.items()}
+        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in wanted.items()}
         return [attrs for name, attrs in self.elements if name == tag and wanted.items() <= attrs.items()]
 
 
@@ -238,3 +239,40 @@ def test_thresholds_environment_and_times_are_shown(equal_run: ParityResult) -> 
     assert "max abs_diff ≤ 1e-4" in text
     assert "tensorflow 2.21.0" in text
     assert "legacy took 38.2 s" in text
+
+
+def test_losses_without_any_difference_are_called_identical(make: Callable[..., ParityResult]) -> None:
+    text = " ".join(Page(render_html(make(losses=(LossPoint(1, 2.0, 2.0), LossPoint(2, 1.0, 1.0))))).text.split())
+    assert "identical each loss, to the last bit" in text
+    assert "max rel_diff of a loss" not in text
+
+
+def test_a_metric_of_several_evaluations_has_a_curve(make: Callable[..., ParityResult], equal_run: ParityResult) -> None:
+    metrics = tuple(MetricPair("", step, "accuracy", step / 100, step / 100) for step in (50, 100))
+    page = Page(render_html(make(losses=equal_run.losses, metrics=(*metrics, MetricPair("", 100, "auc", 0.5, 0.5)))))
+    assert len(page.all("figure", data_chart="metric-0")) == 1
+    assert [chart["aria-labelledby"] for chart in page.all("svg", role="img")][-1] == "metric-0-title metric-0-description"
+    legacy = page.all("path", class_="legacy")[-1]["d"] or ""
+    assert legacy.count("L") == 1
+    assert "Steps 50 to 100: legacy goes from 0.5 to 1" in page.text
+
+
+@pytest.mark.parametrize("place", ["docs/", "https://example.org/"])
+def test_findings_lead_to_the_documentation(
+    place: str, different_run: ParityResult, rewritten_run: ParityResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors, "DOCUMENTATION", place)
+    for run, address in ((different_run, "how-to/compare"), (rewritten_run, "how-to/compare-a-rewrite")):
+        page = Page(render_html(run))
+        assert f"What it means, and what to do: {place}{address}." in " ".join(page.text.split())
+        assert len(page.all("a")) == (place != "docs/")
+
+
+def test_what_was_not_compared_is_named(make: Callable[..., ParityResult]) -> None:
+    text = " ".join(Page(render_html(make(not_compared=("auc",)))).text.split())
+    assert "not compared auc, event files, and exported models" in text
+
+
+def test_each_cell_says_what_it_is_where_a_phone_shows_no_heading(different_run: ParityResult) -> None:
+    page = Page(render_html(different_run))
+    assert {cell.get("data-label") for cell in page.all("td") if cell.get("class") == "n"} >= {"legacy", "modern", "abs_diff"}

@@ -200,7 +200,7 @@ def test_other_rows_of_an_evaluation_are_a_finding(
     findings, _ = judge_inputs(new)
     assert [finding.message for finding in findings] == (
         [
-            "Other data is evaluated: none of the 3 rows that the new script's own input gives evaluation evaluate-0 is one of the old script's 3."
+            "Other data is evaluated or predicted: none of the 3 rows that the new script's own input gives evaluate-0 is one of the old script's 3."
         ]
         if found
         else []

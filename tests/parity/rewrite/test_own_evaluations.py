@@ -12,7 +12,7 @@ def test_a_loop_whose_batches_the_old_evaluation_does_not_fill_is_said() -> None
     session = mock.Mock()
     session.evaluation.side_effect = BridgeError("The batches do not fit.", expected="x, y")
 
-    assert own_evaluation(session, None, [], {}) is None
+    assert own_evaluation(session, None, None, [], {}) is None
     session.note.assert_called_once()
     assert session.note.call_args.args[0].endswith("the batches of the old evaluation: The batches do not fit.")
 
@@ -21,5 +21,5 @@ def test_a_loop_at_a_step_without_an_evaluation_is_none() -> None:
     session = mock.Mock()
     session.evaluation.return_value = None
 
-    assert own_evaluation(session, None, [], {}) is None
+    assert own_evaluation(session, None, None, [], {}) is None
     session.note.assert_not_called()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.rewrite.session import CALL, Session, lockstep
@@ -29,6 +31,57 @@ def test_batches_have_the_static_size_that_both_scripts_have(tmp_path: Path, rec
     fed = lockstep(session, own, lambda: lambda: None, CALL)
     assert fed.element_spec.shape.as_list() == [rows]
     assert [batch.numpy().tolist() for batch in fed] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def batches_of(size: int, rows: int = 8) -> list[Any]:
+    return [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+@pytest.mark.parametrize(
+    ("own", "fed"),
+    [
+        (batches_of(2), batches_of(2)),
+        (batches_of(5), batches_of(2)),
+        (batches_of(1), batches_of(2)),
+        (batches_of(3, rows=6), batches_of(2)[:3]),
+        ([*batches_of(8), np.array([9])], [*batches_of(2), np.array([9])]),
+        ([], []),
+    ],
+)
+def test_recorded_batches_of_an_evaluation_have_their_own_size(tmp_path: Path, own: list[Any], fed: list[Any]) -> None:
+    """A rewrite may evaluate the same rows in other batches; it gets as many rows as it reads."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    old.write("structure", call="evaluate-0", leaves=[["features", "int64", 1, None, [], None]])
+    session = Session(new, old, RewritePlan(Script("new.py")))
+    recorded = iter([("evaluate-0", [batch]) for batch in batches_of(2)])
+
+    given = list(session.held_out(own, tf.TensorSpec([None], tf.int64), "evaluate-0", lambda: next(recorded, None)))
+
+    assert [batch.tolist() for batch in given] == [batch.tolist() for batch in fed]
+
+
+@pytest.mark.parametrize(
+    ("own", "call"), [([5, 6], "evaluate-1"), ([1, 2], "evaluate-0"), ([8, 9], "evaluate-0"), ([], "evaluate-0")]
+)
+def test_of_several_evaluations_of_a_step_the_one_of_the_same_rows_is_paired(tmp_path: Path, own: list[int], call: str) -> None:
+    """E.g. the old script evaluates its training and its test data, and the new one only its test data."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    for number, rows in enumerate(([1, 2, 3], [4, 5, 6])):
+        name = f"evaluate-{number}"
+        old.write("structure", call=name, leaves=[["features", "int64", 1, None, [], None]])
+        old.write("evaluated", call=name, name="", metrics={"global_step": 0})
+        with tf.io.TFRecordWriter(str(old.batches(name))) as writer:
+            writer.write(serialize([np.array(rows)]))
+    session = Session(new, old, RewritePlan(Script("new.py")))
+
+    event = session.evaluation(tf.TensorSpec([None], tf.int64), [np.array(own)] if own else [])
+
+    assert event
+    assert event["call"] == call
 
 
 def test_sparse_and_ragged_batches_stay_what_they_are(tmp_path: Path) -> None:

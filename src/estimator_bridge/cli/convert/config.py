@@ -191,7 +191,7 @@ def _to_modern(source: Source, facts: JobFacts, arguments: argparse.Namespace) -
         config, report = to_modern(source.legacy, facts)
     except ContradictionError as error:
         places = ", ".join(source.where(name) for name in error.names)
-        raise BridgeError(f"{places}: {error}") from None
+        raise BridgeError(f"{places}: {error}", address=error.address) from None
     return _print(partial(to_python, config), partial(to_dict, config), report, arguments)
 
 

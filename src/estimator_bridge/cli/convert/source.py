@@ -187,8 +187,15 @@ def _with_losses(source: Source, conversion: Conversion, python2: bool) -> Conve
     from estimator_bridge.compat.source.fixers.marks import Change, Outcome
     from estimator_bridge.compat.source.python2.mending import mend
 
-    message = "left out: only a notebook runs it"
-    lost = [Change(one.line, one.symbol, Outcome.APPROXIMATE, message) for one in source.ipython_lines]
+    lost = [
+        Change(
+            one.line,
+            one.symbol,
+            Outcome.HUMAN if one.advice else Outcome.APPROXIMATE,
+            f"left out: only a notebook runs it. {one.advice}".removesuffix(". "),
+        )
+        for one in source.ipython_lines
+    ]
     if python2 and not mend(source.text.encode()).true_division:
         message = "Python 2 divides whole numbers down; write // where that is meant"
         divisions = (node for node in ast.walk(ast.parse(source.text)) if isinstance(node, ast.BinOp))
@@ -240,9 +247,12 @@ def _read(path: Path, python2: bool) -> Source:
         libcst.parse_module(text)
         return dataclasses.replace(source, text=text)
     except (SyntaxError, libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        line = f", line {error.raw_line}" if isinstance(error, libcst.ParserSyntaxError) else ""
+        file = error.filename or path if isinstance(error, SyntaxError) else path  # a cell of a notebook
+        line = getattr(error, "raw_line", None) or getattr(error, "lineno", None)
         raise BridgeError(
-            f"{path}{line} is not Python 3.", expected="source in Python 3", fix="If it is Python 2, add --py2."
+            f"{file}{f', line {line}' if line else ''} is not Python 3.",
+            expected="source in Python 3",
+            fix="If it is Python 2, add --py2.",
         ) from None
 
 

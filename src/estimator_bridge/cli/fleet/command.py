@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -202,40 +201,17 @@ def _estimate(pipelines: Sequence[Pipeline], waiting: Sequence[Pipeline], known:
 
 
 def _rows(pipelines: Sequence[Pipeline], arguments: argparse.Namespace) -> list[Row]:
-    from estimator_bridge.compat.source.checking import Judge
-    from estimator_bridge.compat.source.surface import installed_version, load_surface
+    from estimator_bridge.fleet.checks import find_blockers
     from estimator_bridge.fleet.overview import Row
     from estimator_bridge.fleet.results import judge, read_results
-    from estimator_bridge.legacy.upstream_contrib import offered
 
     known = read_results(arguments.out, pipelines)
-    judges = {py2: Judge(load_surface(installed_version()), offered, py2) for py2 in (False, True)}
     rows = []
-    for pipeline in pipelines:
-        blockers = _blockers(judges["--py2" in pipeline.options], pipeline)
+    for pipeline, blockers in zip(pipelines, find_blockers(pipelines), strict=True):
         result = known.get(pipeline.name)
         stage, note = judge(pipeline, result, bool(blockers), datetime.datetime.now(datetime.timezone.utc).date())
         rows.append(Row(pipeline, stage, note, result, tuple(blockers)))
     return rows
-
-
-def _blockers(judge: Any, pipeline: Pipeline) -> list[str]:
-    from estimator_bridge.compat.source.forecast import judge_script
-    from estimator_bridge.compat.source.verdicts import Verdict
-
-    here = Path.cwd()
-    try:
-        os.chdir(pipeline.folder)  # where its own modules are found
-        return [
-            f"{report.cells.place(report.path, finding.line)}: {finding.symbol}: {finding.message}"
-            for report in judge_script(judge, pipeline.file, "legacy", False)
-            for finding in report.findings
-            if finding.verdict is Verdict.HUMAN
-        ]
-    except OSError as error:
-        return [f"{pipeline.folder / pipeline.file}: {error.strerror}"]
-    finally:
-        os.chdir(here)
 
 
 def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> None:

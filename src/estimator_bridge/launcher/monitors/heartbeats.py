@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import enum
+import math
 import time
 from collections.abc import Collection, Mapping
 
@@ -133,6 +134,11 @@ class Heartbeats:
     def lost(self) -> Collection[TaskId]:
         """The tasks whose launcher and server were both missing at the last update."""
         return {task for task in self._launchers if self.presence(task) is Presence.LOST}
+
+    @property
+    def shortest_silence(self) -> float:
+        """Seconds since the last heartbeat of the task that was lost last; infinite if none is lost."""
+        return min((self._launchers[task].silence for task in self.lost), default=math.inf)
 
     @property
     def given_up(self) -> Collection[TaskId]:

@@ -7,12 +7,14 @@ import psutil
 from estimator_bridge.cluster.server_status import Health, ask
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.launcher.local_cluster import LocalCluster
+from estimator_bridge.launcher.monitors.heartbeats import Heartbeats
 from estimator_bridge.launcher.monitors.restarts import Restarter
 from estimator_bridge.launcher.outcome import Outcome
 from estimator_bridge.launcher.processes.task import State, Task
 
 _FIRST_STEP = 10  # factor for the first step, which builds a graph, fills a shuffle buffer and compiles
 _ASK_SECONDS = 1.0
+_STEPS_AFTER_LOSS = 10.0  # seconds: a heartbeat is 5 s old, and steps may be left that need nothing of a lost machine
 _QUIET_SECONDS = 1.0  # without a step, before paused tasks are looked for; tasks report once a second
 
 
@@ -22,9 +24,11 @@ class Stall:
     Args:
         cluster: Cluster whose tasks report steps.
         restarter: Restarter of tasks.
+        heartbeats: Heartbeats of other machines, if there are any.
     """
 
-    def __init__(self, cluster: LocalCluster, restarter: Restarter) -> None:
+    def __init__(self, cluster: LocalCluster, restarter: Restarter, heartbeats: Heartbeats | None = None) -> None:
+        self._heartbeats = heartbeats
         self._cluster = cluster
         self._restarter = restarter
         self._examined_at = self._paused_at = 0.0
@@ -54,7 +58,7 @@ class Stall:
     def find_stall(self) -> float | None:
         """Returns the seconds since the last sign of progress if they are too many, else None.
 
-        An evaluation, an export, and the rest of a script after its training have no steps, and do not count if the cluster may idle.
+        If no step was made since a machine was lost, training waits for it, and the limit is its silence. An evaluation, an export, and the rest of a script after its training have no steps, and do not count if the cluster may idle.
         """
         limit = self._cluster.timeouts.stall
         trainers = [task for task in self._cluster.trainers if not task.state.has_ended]
@@ -69,6 +73,8 @@ class Stall:
         if is_paused and may_idle:
             self._paused_at = now
             return None
+        if self._heartbeats is not None:
+            limit = min(limit, self._heartbeats.shortest_silence - _STEPS_AFTER_LOSS)
         is_first = stepped <= started  # no step since the last start, even of a single task: the others may wait for it
         if passed <= limit * (_FIRST_STEP if is_first else 1):
             return None

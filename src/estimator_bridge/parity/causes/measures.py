@@ -287,8 +287,15 @@ def at(stages: Container[Stage]) -> Callable[[Callable[[Evidence, Parting], Iter
 
 
 def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
-    for old, new in zip(evidence.old.steps, evidence.new.steps, strict=False):
-        gradients, applied = (_differing(gradient_fits(old, new, after)) for after in (False, True))
+    pairs = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
+    rounding = set().union(
+        *(noise(old.gradients(), new.gradients()) for old, new in pairs)
+    )  # in any step: it is so by the model
+    for old, new in pairs:
+        gradients, applied = (
+            tuple(fit for fit in _differing(gradient_fits(old, new, after)) if fit.name not in rounding)
+            for after in (False, True)
+        )
         if not any(map(_is_no_rounding, gradients)):  # as that of a bias before batch norm and pooling
             gradients, applied = (), tuple(filter(_is_no_rounding, applied))
         updates = _differing(update_fits(old, new))

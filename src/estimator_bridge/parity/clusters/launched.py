@@ -51,7 +51,7 @@ def _find_failure(result: LaunchResult, trace_of: Callable[[TaskId], Trace]) -> 
     if failed:
         return _describe(min(failed, key=lambda task: (task.ended_at, task.name)), trace_of)
     if result.outcome.code and result.outcome.problem is None:
-        return BridgeError("The cluster was asked to end.")
+        return BridgeError("The cluster was asked to end.", fix="Run the command again.")
     problem = str(result.outcome.problem or "")
     for option in _OPTIONS_OF_LAUNCH:
         problem = problem.replace(option, "--stall-timeout")
@@ -61,7 +61,7 @@ def _find_failure(result: LaunchResult, trace_of: Callable[[TaskId], Trace]) -> 
 def _describe(task: Task, trace_of: Callable[[TaskId], Trace]) -> BridgeError:
     trace = trace_of(task.name)
     for event in trace.events("failed"):
-        return BridgeError(f"{task.name}: {event['message']}")
+        return BridgeError(f"{task.name}: {event['message']}", address=event["address"])
     lines = [line for event in trace.events("error") for line in event["lines"]]
     lines = lines or [line for line in task.tail if line.strip()][-_LINES_SHOWN:]
     return BridgeError(

@@ -116,7 +116,10 @@ def _answers(path: Path, name: str, rows: Rows) -> dict[str, Any]:
     try:
         model = tf.saved_model.load(str(folder))
     except Exception as error:  # whatever TensorFlow raises at damaged files and operations that it does not have
-        raise BridgeError("The SavedModel cannot be loaded.", received=f"{folder}: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        raise BridgeError(
+            "The SavedModel cannot be loaded.", received=f"{folder}: {reason}", fix="Export it again with this TensorFlow."
+        ) from error
     if name not in model.signatures:
         have = ", ".join(model.signatures) or "none"
         raise BridgeError(
@@ -127,7 +130,11 @@ def _answers(path: Path, name: str, rows: Rows) -> dict[str, Any]:
         try:
             answer = model.signatures[name](**batch)
         except tf.errors.OpError as error:
-            raise BridgeError("A model does not answer a request.", received=f"{folder}: {error.message}") from error
+            raise BridgeError(
+                "A model does not answer a request.",
+                received=f"{folder}: {error.message}",
+                fix="Correct the request, or leave it out.",
+            ) from error
         for output, value in answer.items():
             found.setdefault(output, []).append(np.atleast_1d(value.numpy()))
     return {output: np.concatenate(values) for output, values in found.items()}

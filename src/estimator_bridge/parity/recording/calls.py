@@ -94,8 +94,14 @@ class TracedEngine(Engine):
         )
 
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
-        """Executes ``Estimator.export_saved_model``."""
-        return self._engine.export_saved_model(estimator, self._in_own_folder(call))
+        """Executes ``Estimator.export_saved_model`` and records the signatures and variables of the SavedModel."""
+        exported = self._engine.export_saved_model(estimator, self._in_own_folder(call))
+        if estimator.config.is_chief:
+            name, folder = self._name("export"), Path(os.fsdecode(exported))
+            saved = folder / "variables" / "variables"
+            variables = self._keep(str(saved), name) if saved.with_suffix(".index").exists() else None
+            self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables)
+        return exported
 
     def _in_own_folder(self, call: Any) -> Any:
         return dataclasses.replace(call, checkpoint_path=call.checkpoint_path and self._moved(call.checkpoint_path))
@@ -115,16 +121,50 @@ def _refuse_evaluator(config: Any) -> None:
         )
 
 
+def signatures(export: Path) -> dict[str, Any]:
+    """Returns the inputs and outputs of each signature of a SavedModel, with their types and shapes.
+
+    Args:
+        export: Folder of the SavedModel.
+    """
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+    model = SavedModel.FromString((export / "saved_model.pb").read_bytes())
+    return {
+        f"{'/'.join(graph.meta_info_def.tags)} {name}": {
+            part: {key: [tensor.dtype, str(tensor.tensor_shape)] for key, tensor in tensors.items()}
+            for part, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs))
+        }
+        for graph in model.meta_graphs
+        for name, signature in graph.signature_def.items()
+    }
+
+
 def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
-    """Returns the metrics that are numbers."""
-    return {name: float(value) for name, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, bytes | str)}
+    """Returns the metrics as numbers, those of an array one by one; text, and summaries in bytes, are left out.
+
+    Args:
+        metrics: Metrics of an evaluation.
+
+    Example:
+        >>> scalar_metrics({"auc": 0.5, "by class": np.array([0.25, 1.0])})
+        {'auc': 0.5, 'by class[0]': 0.25, 'by class[1]': 1.0}
+    """
+    arrays = ((name, np.asarray(value)) for name, value in metrics.items())
+    return {
+        name + "".join(f"[{index}]" for index in place): float(value)
+        for name, array in arrays
+        if array.dtype.kind in "biuf"
+        for place, value in np.ndenumerate(array)
+    }
 
 
 def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
     """Passes predictions on; the first of them are saved when they end, when the script wants no more, or when it ends itself."""
     kept: dict[str, list[Any]] = defaultdict(list)
+    count, is_whole = 0, False
     with contextlib.ExitStack() as end:
-        end.callback(_save_predictions, trace, call, kept)
+        end.callback(lambda: _save_predictions(trace, call, kept, count=count, is_whole=is_whole))
         end.callback(atexit.unregister, end.close)
         atexit.register(end.close)  # Python may never close a generator that the script leaves open
         for count, example in enumerate(examples, 1):
@@ -132,11 +172,12 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
                 for key, value in example.items() if isinstance(example, dict) else [("", example)]:
                     kept[key].append(np.asarray(value))
             yield example
+        is_whole = True
 
 
-def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]]) -> None:
+def _save_predictions(trace: Trace, call: str, kept: dict[str, list[Any]], **facts: Any) -> None:
     np.savez(trace.predictions(call), **{f"key:{key}": stacked(values) for key, values in kept.items()})
-    trace.write("predicted", call=call)
+    trace.write("predicted", call=call, **facts)
 
 
 def stacked(values: list[Any]) -> Any:

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
@@ -23,6 +22,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
 from estimator_bridge.runtime.batch_digest import batch_digest
 from estimator_bridge.runtime.estimator_calls import EstimatorEngine, TrainCall
+from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
@@ -30,10 +30,10 @@ _RACE = (
     "a step both reads and assigns {} without a control dependency. The comparison keeps the order of the script's lines; without it "
     "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
 )
-_batches: WeakKeyDictionary[Any, list[list[Any]]] = WeakKeyDictionary()  # graph -> tensors of each replica's batch
-_specs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> EstimatorSpec of its training
-_configs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> RunConfig of its training
-_savers: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()  # graph -> hooks that save checkpoints
+_batches: GraphValues[list[list[Any]]] = GraphValues()  # graph -> tensors of each replica's batch
+_specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its training
+_configs: GraphValues[Any] = GraphValues()  # graph -> RunConfig of its training
+_savers: GraphValues[list[Any]] = GraphValues()  # graph -> hooks that save checkpoints
 
 
 class RecordingEngine(TracedEngine):

@@ -45,8 +45,8 @@ STATEFUL_RANDOM = (
     *("StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt"),
 )
 
-batches: Any = weakref.WeakKeyDictionary()
-specs: Any = weakref.WeakKeyDictionary()
+batches: Dict[Any, Any] = {}  # graph -> tensors of its batch, until the hook of its call has them
+specs: Dict[Any, Any] = {}  # graph -> EstimatorSpec of its training, until the hook of its call has it
 
 
 class Trace:
@@ -108,7 +108,7 @@ class BatchHook(tf.train.SessionRunHook):
 
     def begin(self) -> None:
         """Finds the batch of the graph."""
-        self.batch = batches[tf.get_default_graph()]
+        self.batch = batches.pop(tf.get_default_graph())
         with tf.name_scope("estimator_bridge"):
             self.digest = batch_digest(self.batch)
 
@@ -134,13 +134,11 @@ class TrainHook(BatchHook):
     def begin(self) -> None:
         """Finds the loss."""
         BatchHook.begin(self)
-        graph = tf.get_default_graph()
-        self.loss = specs[graph].loss
+        spec = specs.pop(tf.get_default_graph())
+        self.loss = spec.loss
         self.step = tf.train.get_global_step()
         self.steps = 0
-        in_step = upstream(
-            [self.loss.op, getattr(specs[graph].train_op, "op", specs[graph].train_op)], {t.op for t in self.batch}
-        )
+        in_step = upstream([self.loss.op, getattr(spec.train_op, "op", spec.train_op)], {t.op for t in self.batch})
         names = sorted(op.name for op in in_step if op.type in STATEFUL_RANDOM)
         self.trace.write("random", call=self.call, in_step=names, functions=[])
         self.saver = tf.train.Saver(max_to_keep=None, name="estimator_bridge/save")
@@ -292,7 +290,10 @@ def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kw
     given = with_hook(original, args, kwargs, BatchHook(trace, name))
     metrics = original(*given.args, **given.kwargs)
     numbers = {
-        key: float(value) for key, value in metrics.items() if np.ndim(value) == 0 and not isinstance(value, (bytes, str))
+        key + "".join("[{}]".format(index) for index in place): float(value)
+        for key, array in metrics.items()
+        if np.asarray(array).dtype.kind in "biuf"
+        for place, value in np.ndenumerate(np.asarray(array))
     }
     trace.write("evaluated", call=name, name=given.arguments.get("name") or "", metrics=numbers)
     return metrics

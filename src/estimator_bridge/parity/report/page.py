@@ -10,13 +10,22 @@ from typing import Any
 import jinja2
 import markupsafe
 
+from estimator_bridge.errors import documentation
 from estimator_bridge.parity.report import spelling, summary
-from estimator_bridge.parity.report.charts.chart import difference_chart, loss_chart, parting, percent, step_scale, step_ticks
+from estimator_bridge.parity.report.charts.chart import (
+    difference_chart,
+    loss_chart,
+    metric_charts,
+    parting,
+    percent,
+    step_scale,
+    step_ticks,
+)
 from estimator_bridge.parity.report.variables import variable_table
 from estimator_bridge.parity.result import MetricPair, ParityResult
 
 # Limits of what a page shows; report.json has everything.
-MOST_FINDINGS, MOST_METRICS, MOST_READOUTS, MOST_GRADIENTS = 100, 300, 1000, 20
+MOST_FINDINGS, MOST_METRICS, MOST_CURVES, MOST_READOUTS, MOST_GRADIENTS = 100, 300, 4, 1000, 20
 MESSAGE_LENGTH = 4000
 
 
@@ -47,6 +56,7 @@ def render_html(result: ParityResult) -> str:
         tiles=list(_tiles(totals) if result.mode != "seeds" else _seed_tiles(result)),
         equivalence=[summary.spell_equivalence(test) for test in result.equivalence[:MOST_METRICS]],
         charts=[loss_chart(result), difference_chart(result)] if result.losses else [],
+        curves=metric_charts(result, MOST_CURVES) if result.losses else [],
         step_ticks=step_ticks(result) if result.losses else (),
         marker=parting(result) if result.losses else None,
         readouts=list(_readouts(result)),
@@ -59,6 +69,9 @@ def render_html(result: ParityResult) -> str:
         gradients=sorted(result.gradients, key=lambda pair: not pair.differs)[:MOST_GRADIENTS],
         variables=variable_table(result),
         summary=totals,
+        guide=documentation("how-to/compare-a-rewrite", "causes")
+        if result.cause
+        else documentation("how-to/compare", "what-is-compared"),
     )
 
 
@@ -85,7 +98,9 @@ def _finalize(value: Any) -> Any:
 def _tiles(totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
     """Yields (value, label, True if it is outside) for each number of the overview."""
     yield _ratio(totals.num_steps, totals.num_steps_outside, "steps")
-    if totals.worst_share is not None:
+    if totals.max_abs_diff == 0:
+        yield "identical", "each loss, to the last bit", False
+    elif totals.worst_share is not None:
         relative, absolute = spelling.difference(totals.max_rel_diff), spelling.difference(totals.max_abs_diff)
         yield relative, f"max rel_diff of a loss, step {totals.max_rel_diff_step:,}", False
         yield absolute, f"max abs_diff of a loss, step {totals.max_abs_diff_step:,}", False

@@ -27,6 +27,7 @@ _WHERE = {
     "metric": "in a metric",
     "variable": "in a variable",
     "prediction": "in a prediction",
+    "export": "in an export",
     "calls": "in the calls that they make",
 }
 State = Literal["outside", "one-sided", "inside"]

@@ -11,10 +11,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import tensorflow as tf
 
+from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
 
@@ -50,9 +50,9 @@ class Site:
         return dataclasses.replace(self, shape=best.shape)
 
 
-sites: WeakKeyDictionary[Any, list[Site]] = WeakKeyDictionary()
+sites: GraphValues[list[Site]] = GraphValues()
 """Graph -> its dropout operations in the order in which they were made."""
-refused: WeakKeyDictionary[Any, list[tuple[str, Any]]] = WeakKeyDictionary()
+refused: GraphValues[list[tuple[str, Any]]] = GraphValues()
 """Graph -> (name, operation) of each dropout inside of a loop, which keeps its own random numbers."""
 drawn: Counter[str] = Counter()
 """Number of ``masks`` that operations were made for, in any graph or eagerly."""

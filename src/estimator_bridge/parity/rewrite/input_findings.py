@@ -21,7 +21,7 @@ def judge_inputs(new: Trace) -> tuple[list[ParityFinding], list[str]]:
     if not event:
         return [], []
     if others := other_evaluations(new):
-        return [ParityFinding("batch", f"Other data is evaluated: {'; '.join(others)}.")], []
+        return [ParityFinding("batch", f"Other data is evaluated or predicted: {'; '.join(others)}.")], []
     if event["equal"] == event["seen"]:
         return [], [f"The first {event['seen']} batches that the new script's own input gives are those of the old script."]
     far = other_values(new)
@@ -66,7 +66,7 @@ def other_evaluations(new: Trace) -> tuple[str, ...]:
     """
     event: dict[str, Any] = next(new.events("inputs"), {})
     return tuple(
-        f"none of the {own} rows that the new script's own input gives evaluation {call} is one of the old script's {old}"
+        f"none of the {own} rows that the new script's own input gives {call} is one of the old script's {old}"
         for call, (own, old) in event.get("evaluations", {}).items()
     )
 

@@ -27,6 +27,7 @@ from estimator_bridge.parity.judge import (
     loss_findings,
     metric_findings,
     pair_metrics,
+    uncompared_predictions,
 )
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
@@ -93,7 +94,7 @@ def judge_rewrite(
     losses = pair_losses(old, new)
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
     updates, update_notes = _updates(evidence)
-    outputs, prediction_notes = _predictions(old, new, thresholds)
+    outputs, prediction_notes, unpredicted = _predictions(old, new, thresholds)
     predictions = [
         ParityFinding("prediction", f"{group.call}: the predictions {group.name!r} differ.")
         for group in outputs
@@ -145,6 +146,7 @@ def judge_rewrite(
         *metric_notes,
         *update_notes,
         *prediction_notes,
+        *uncompared_predictions(old),
         *input_notes,
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
         *random,
@@ -171,6 +173,8 @@ def judge_rewrite(
         cause=first_cause(evidence) if verdict == "different" else None,
         not_compared=(
             *not_compared,
+            *unpredicted,
+            *(event["call"] for event in old.events("exported")),
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
@@ -383,13 +387,15 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     return compared, notes, alone
 
 
-def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[PredictionGroup], list[str]]:
+def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[PredictionGroup], list[str], list[str]]:
     groups: list[PredictionGroup] = []
     notes: list[str] = []
+    alone: list[str] = []
     done = {event["call"] for event in new.events("predicted")}
     for call in (event["call"] for event in old.events("predicted")):
         if call not in done or not old.predictions(call).exists():
             notes.append(f"{call} is not compared: the new script has no such call.")
+            alone.append(call)
             continue
         with np.load(old.predictions(call)) as before, np.load(new.predictions(call)) as after:
             pairs = list(_output_pairs(before, after))
@@ -403,10 +409,11 @@ def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[P
                     PredictionGroup(call, name, is_equal, max_abs_diff(here, there) if is_float and not link else None)
                 )
             if not pairs:
+                alone.append(call)
                 notes.append(
                     f"{call} is not compared: no output of the new script has the name or shape of one of the old script's."
                 )
-    return groups, notes
+    return groups, notes, alone
 
 
 def _link(old: Any, new: Any, thresholds: Thresholds) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import tensorflow as tf
@@ -25,14 +24,15 @@ from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 from estimator_bridge.parity.rewrite.inputs import graph_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
+from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
-_structures: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> leaves of its batch
-_losses: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # graph -> loss of its evaluation
-_asked: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (what a gradient is taken of, gradient)
-_forget_bias: WeakKeyDictionary[Any, dict[str, float]] = WeakKeyDictionary()  # graph -> scope of a cell -> its forget_bias
-_updates: WeakKeyDictionary[Any, list[tuple[Any, Any]]] = WeakKeyDictionary()  # graph -> (optimizer, gradients and variables)
+_structures: GraphValues[Any] = GraphValues()  # graph -> leaves of its batch
+_losses: GraphValues[Any] = GraphValues()  # graph -> loss of its evaluation
+_asked: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (what a gradient is taken of, gradient)
+_forget_bias: GraphValues[dict[str, float]] = GraphValues()  # graph -> scope of a cell -> its forget_bias
+_updates: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (optimizer, gradients and variables)
 
 HYPERPARAMETERS = {
     "learning_rate": ("_lr", "_learning_rate", "_learning_rate_tensor"),
@@ -126,7 +126,7 @@ class _EvaluationHook(_StructureHook):
     def begin(self) -> None:
         super().begin()
         graph = v1.get_default_graph()
-        self._loss = _losses.get(graph)
+        self._loss = _losses.get(graph, None)
         read = upstream([self._loss.op]) if self._loss is not None else ()
         self._dropout = sum(site.draw.graph is not graph or site.draw in read for site in dropout.sites.get(graph, []))
         self._seen: list[float] = []

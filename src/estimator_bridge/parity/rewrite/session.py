@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Session:
     def __init__(self, trace: Trace, old: Trace, plan: RewritePlan) -> None:
         self.trace, self.old, self.plan = trace, old, plan
         self._steps = list(old.events("step"))
-        self._whole = {event["call"] for event in old.events("evaluation") if event.get("is_whole")}
+        self._whole = {event["call"] for event in old.events("evaluation", "predicted") if event.get("is_whole")}
         self._is_limited = any(old.events("limited"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
@@ -148,8 +149,6 @@ class Session:
         if own is not None and call.startswith("train"):
             self._write_own(own, batch)
             self.inputs.add(own, batch)
-        elif own is not None and call in self._whole and not self.plan.adapt and self.inputs.has_room(call):
-            self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch), call)
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -157,6 +156,38 @@ class Session:
             shapes = {leaf.path: np.asarray(value).shape for leaf, value in zip(leaves, arrays, strict=False)}
             self.trace.write("shapes", shapes=shapes)
         return batch
+
+    def held_out(self, own: Iterable[Any], spec: Any, call: str, following: Callable[[], Any]) -> Iterator[Any]:
+        """Yields the recorded batches of an evaluation or prediction, as soon as the script's own have as many rows.
+
+        After the last recorded batch, the script's own follow. Where rows cannot be counted, an own batch stands for a recorded one.
+
+        Args:
+            own: The script's own batches.
+            spec: Structure of the script's own batches.
+            call: Name of the recorded call.
+            following: Function that returns the next recorded batch, and None after the last one.
+        """
+        recorded, due = following(), 0
+        looks = call in self._whole and not self.plan.adapt
+        for batch in own:
+            rows = _count_rows(batch)
+            due += 1 if rows is None else rows
+            if looks and self.inputs.has_room(call):
+                self.inputs.add_rows(_rounded_rows(batch), (), call)
+            while due and recorded:
+                size = None if rows is None else _count_rows(recorded[1])
+                if size is not None and size > due:
+                    break
+                fed = self.fed(batch, spec, recorded)
+                if looks and self.inputs.has_room(call):
+                    self.inputs.add_rows((), _rounded_rows(fed), call)
+                due -= due if size is None else size
+                recorded = following()
+                yield fed
+            if due and not recorded:
+                due = 0
+                yield batch
 
     def _write_own(self, own: Any, batch: Any) -> None:
         """Compares one of the first batches of the script's own input with the recorded one."""
@@ -200,8 +231,14 @@ class Session:
         if batch is not None:
             self.fed(None, spec, batch)
 
-    def evaluation(self, spec: Any) -> dict[str, Any] | None:
+    def evaluation(self, spec: Any, own: Iterable[Any] = ()) -> dict[str, Any] | None:
         """Returns the old script's next evaluation at this step, whose batches fit the structure of a dataset; None without one.
+
+        Of several, the first one with a row of the script's own first batch is the next.
+
+        Args:
+            spec: Structure of the script's own batches.
+            own: These batches; empty if they can be read only once.
 
         Raises:
             BridgeError: There is one, but its batches do not fit.
@@ -209,9 +246,21 @@ class Session:
         step = self._start + self.index
         found = [event for event in self.old.events("evaluated") if int(event["metrics"].get("global_step", step)) == step]
         left = [event for event in found if event["call"] not in self._evaluated]
-        if left:
-            self.check(spec, left[0]["call"])
-        return left[0] if left else None
+        if not left:
+            return None
+        first = next(iter(own), None) if len(left) > 1 else None
+        rows = () if first is None else set(_rounded_rows(first[0] if isinstance(first, tuple) else first))
+        chosen = next((event for event in left if rows and rows & self._rows_of(event["call"], spec)), left[0])
+        self.check(spec, chosen["call"])
+        return chosen
+
+    def _rows_of(self, call: str, spec: Any) -> set[int]:
+        """Returns the digests of the features of a recorded call's rows in a structure; none if they do not fit."""
+        with contextlib.suppress(BridgeError):
+            batches = (self.fed(None, spec, (call, values)) for values in read_batches(self.old.batches(call)))
+            features = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
+            return {row for batch in features for row in _rounded_rows(batch)}
+        return set()
 
     def evaluated(
         self, event: dict[str, Any], metrics: dict[str, float], batches: int | None, is_validation: bool = False
@@ -508,6 +557,13 @@ def _rows(arrays: Sequence[Any]) -> tuple[int, list[int]]:
     return rows, [zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows)]
 
 
+def _count_rows(batch: Any) -> int | None:
+    """Returns the number of rows of a batch; None if its tensors do not tell, e.g. sparse ones."""
+    tensors = tf.nest.flatten(batch, expand_composites=True)
+    sizes = {np.shape(tensor)[0] for tensor in tensors if np.ndim(tensor)}
+    return sizes.pop() if len(sizes) == 1 and len(tensors) == len(tf.nest.flatten(batch)) else None
+
+
 def _rounded_rows(batch: Any) -> list[int]:
     """Returns the digests of a batch's rows, which rounding has not changed."""
     return _rows([rounded(np.asarray(value)) for value in tf.nest.flatten(batch, expand_composites=True)])[1]
@@ -544,7 +600,7 @@ def _dense(gradients: dict[str, Any]) -> dict[str, Any]:
 
 
 def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]], what: str) -> Any:
-    """Returns a dataset as long as the script's own, with recorded batches.
+    """Returns a dataset as long as the script's own, with recorded batches; those of an evaluation or prediction may have another size.
 
     Args:
         session: Session.
@@ -564,14 +620,18 @@ def lockstep(session: Session, own: Any, begin: Callable[[], Callable[[], Any]],
 
     def batches() -> Iterator[Any]:
         following = begin()
-        for batch in own:
-            yield session.fed(batch, spec, following())
+        if what != CALL:
+            yield from session.held_out(own, spec, what, following)
+        else:
+            for batch in own:
+                yield session.fed(batch, spec, following())
         session.inputs.read_whole(what)
 
     session.check(spec, what)
     made = tf.data.Dataset.from_generator(batches, output_signature=tf.nest.map_structure(loose, spec))
     size = own.cardinality()
-    return made.apply(tf.data.experimental.assert_cardinality(size)) if int(size) != tf.data.UNKNOWN_CARDINALITY else made
+    is_known = int(size) == tf.data.INFINITE_CARDINALITY or (what == CALL and int(size) != tf.data.UNKNOWN_CARDINALITY)
+    return made.apply(tf.data.experimental.assert_cardinality(size)) if is_known else made
 
 
 def recorded(session: Session, call: str) -> Callable[[], Callable[[], Any]]:

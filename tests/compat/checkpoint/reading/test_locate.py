@@ -86,3 +86,11 @@ def test_an_index_that_is_no_file_is_named(name: str, model_dir: Path) -> None:
 def test_another_step_gets_the_names_of_those_that_are_there(model_dir: Path) -> None:
     assert str(model_dir / "model.ckpt-200") in refusal(model_dir / "model.ckpt-201")
     assert "Check the path" in refusal(model_dir / "nowhere" / "model.ckpt-7")
+
+
+def test_a_file_of_keras_beside_checkpoints_is_told_what_reads_it(model_dir: Path) -> None:
+    path = model_dir / "model.keras"
+    path.write_bytes(b"PK")
+    message = refusal(path)
+    assert "convert checkpoint" in message
+    assert "model.ckpt-50" not in message

@@ -33,7 +33,10 @@ _REORDERING = frozenset(
         "SplitV",
     }
 )
+_PADS = ("Pad", "PadV2")
 _MOVING = _REORDERING - {"ConcatV2", "Reshape", "ExpandDims", "Squeeze"}
+_CHOICE = "tf.where"
+_CHOICES = dict.fromkeys(("Select", "SelectV2"), _CHOICE)
 _LOSSES = ("CrossEntropy", "logistic_loss", "log_loss")
 Side = Sequence[ForwardValue]
 
@@ -76,7 +79,7 @@ def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
             if one < found[0]
             and old[one].type == new[other].type
             and _shared(old, new, one, other)
-            and (_size(old[one]) > 1 or _size(old[found[0]]) <= 1)  # not a factor of a penalty, which may be written otherwise
+            and (old[one].size > 1 or old[found[0]].size <= 1)  # not a factor of a penalty, which may be written otherwise
         ]
         found = min(surer, default=found)
     if found is None:
@@ -95,7 +98,7 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 
     def rank(pair: tuple[int, int]) -> tuple[bool, bool, bool, float, int, int, int]:
         mine, its = pair
-        shared, size = len(_shared(old, new, mine, its)), min(_size(old[mine]), _size(new[its]))
+        shared, size = len(_shared(old, new, mine, its)), min(old[mine].size, new[its].size)
         is_mask = _is_mask(old[mine]) or _is_mask(new[its])  # which right rewrites compute otherwise, too
         return size > 1, not is_mask, shared > 0, 0.0 if shared else size, -mine, shared, -its
 
@@ -111,8 +114,8 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 def _meeting(side: Side, other: Side) -> list[int]:
     """Returns the places of the values on the way to the loss in which one that the other side computes meets one that it does not."""
     equal = _counterparts(side, other, strict=False)
-    found = (place for place in sorted(_different(side, equal)) if _size(side[place]) > 1)
-    return [place for place in found if any(one in equal and _size(side[one]) > 1 for one in side[place].inputs)]
+    found = (place for place in sorted(_different(side, equal)) if side[place].size > 1)
+    return [place for place in found if any(one in equal and side[one].size > 1 for one in side[place].inputs)]
 
 
 def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
@@ -124,10 +127,6 @@ def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
         if {value.type, other.type} <= _ACTIVATIONS and value.type != other.type and _shared(old, new, mine, its)
     )
     return next(pairs, None)
-
-
-def _size(value: ForwardValue) -> float:
-    return value.numbers[0] if value.numbers else 0.0
 
 
 def _is_simple(old: Side, new: Side, mine: int, its: int) -> bool:
@@ -169,7 +168,7 @@ def _different(side: Side, equal: Collection[int]) -> set[int]:
 def _is_mask(value: ForwardValue) -> bool:
     """Returns True for a number, and for zeros and ones: a loop over sequences may be given their lengths in any form."""
     _, total, sizes, squares, *_ = value.numbers or (0.0,) * 7
-    return _size(value) <= 1 or total == sizes == squares
+    return value.size <= 1 or total == sizes == squares
 
 
 def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
@@ -178,10 +177,12 @@ def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
     for number, value in enumerate(other):
         if value.numbers:
             of_size[value.numbers[0]].append(number)
-    equal = {}
+    equal: dict[int, int] = {}
     for place, value in enumerate(side):
         asked = of_size.get(value.numbers[0], ()) if value.numbers else ()
         found = [one for one in asked if _same_elements(value, other[one]) and not (strict and other[one].type != value.type)]
+        if value.type in _PADS and value.inputs[0] in equal and not any(one.type in _PADS for one in other):
+            equal[place] = equal[value.inputs[0]]  # zeros around what both have are another way to write the same
         if found:
             equal[place] = next((number for number in found if _same_order(value, other[number])), found[0])
     return equal
@@ -302,36 +303,45 @@ def _not_given(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> l
 
 
 def _behind(side: Side, value: ForwardValue) -> set[int]:
+    """Returns the places of the values that a value is computed from, by way of none that a variable has a part in."""
+    learned: set[int] = set()
+    for place, one in enumerate(side):
+        if one.is_variable or learned.intersection(one.inputs):
+            learned.add(place)
     found: set[int] = set()
     waiting = [*value.inputs]
     while waiting:
         place = waiting.pop()
-        if place not in found:
+        if place not in found | learned:
             found.add(place)
             waiting += side[place].inputs
     return found
 
 
 def _loop(both: str, mine: ForwardValue, its: ForwardValue, missing: list[str]) -> tuple[CauseName, str, str]:
-    kinds = sorted(
-        kind
-        for kind in {*mine.body, *its.body}
-        if (kind in _ACTIVATIONS or kind.startswith("constant ")) and mine.body.get(kind, 0) != its.body.get(kind, 0)
+    here, there = ({_CHOICES.get(kind, kind): number for kind, number in value.body.items()} for value in (mine, its))
+    told = {kind for kind in {*here, *there} if kind in _ACTIVATIONS or kind == _CHOICE or kind.startswith("constant ")}
+    kinds = sorted(kind for kind in told if here.get(kind, 0) != there.get(kind, 0))
+    unequal = [f"{kind}: old {here.get(kind, 0)}, new {there.get(kind, 0)}" for kind in kinds]
+    seen = f"{both} In the loop or function that computes them: {some(unequal, 6)}." if here and there and unequal else both
+    name, change = (
+        CauseName.RECURRENT,
+        (
+            "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
+            "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
+        ),
     )
-    unequal = [f"{kind}: old {mine.body.get(kind, 0)}, new {its.body.get(kind, 0)}" for kind in kinds]
-    seen = (
-        f"{both} In the loop or function that computes them: {some(unequal, 6)}."
-        if mine.body and its.body and unequal
-        else both
-    )
-    change = (
-        "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
-        "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
-    )
+    if not _ACTIVATIONS & {*here, *there}:  # a loop of another kind, such as the sum over all paths of a CRF
+        name, change = (
+            CauseName.FORWARD_PASS,
+            (
+                "Compare the two loops: what they begin with, which steps they take, and tf.where, which keeps values behind a sequence's end."
+            ),
+        )
     if missing:
         seen += f" Only the old one is computed from {some(missing)} of the batch."
         change = f"Give the new script's layer {some(missing)}, e.g., as the mask of a sequence's lengths. {change}"
-    return CauseName.RECURRENT, seen, change
+    return name, seen, change
 
 
 def _activation(

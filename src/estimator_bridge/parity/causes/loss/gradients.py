@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.parity.causes.cause import Cause, CauseName
+from estimator_bridge.parity.causes.cause import Cause, CauseName, some
 from estimator_bridge.parity.causes.measures import Parting, Stage, at
 from estimator_bridge.parity.evidence import Evidence, StepEvidence
 
+_SAME = 1e-5
 _KEYS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
@@ -35,9 +36,25 @@ def later_clipping(evidence: Evidence, place: Parting) -> Iterator[Cause]:
 @at({Stage.GRADIENT})
 def gradients(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if losses are equal, gradients are not, and no other rule says why."""
+    old, new = place.steps
     seen = f"Losses are equal, gradients differ; new / old: {place.ratios}."
     change = "Look for tf.stop_gradient, a gradient of another loss, or gradients that are scaled before they are recorded."
+    moved = [name for name in place.names if _in_other_rows(old.gradients()[name], new.gradients()[name])]
+    if moved and len(moved) == len(place.names):
+        seen = f"Losses are equal. The gradients of {some(moved)} are equal, too, but in other rows: the new script looks up others."
+        change = (
+            "Compare how the numbers of these rows are made: the order of a cross's columns, hashes, vocabularies, offsets."
+        )
     yield place.cause(CauseName.GRADIENTS, seen, change, place.names)
+
+
+def _in_other_rows(old: Any, new: Any) -> bool:
+    """Returns True if two gradients have the same sum over their rows, and parts of it in rows that are 0 on the other side."""
+    here, there = (np.asarray(side, np.float64).reshape(len(side), -1) for side in (old, new))
+    looked_up = [np.any(side, axis=1) for side in (here, there)]
+    total, size = np.sum(here, 0), np.sum(np.abs(here), 0)
+    is_moved = np.any(looked_up[0] & ~looked_up[1]) and np.any(looked_up[1] & ~looked_up[0])
+    return bool(is_moved and np.all(np.abs(np.sum(there, 0) - total) <= _SAME * size))
 
 
 def _is_one_sided(evidence: Evidence) -> bool:

@@ -54,15 +54,28 @@ TABLE = (
 
 def differences(evidence: Evidence, row: Hyperparameter) -> Iterator[tuple[OptimizerEvidence, OptimizerEvidence, float, float]]:
     """Yields (old optimizer, new optimizer, old value, new value) where a hyperparameter differs."""
-    for old, new in paired_optimizers(parting(evidence)):
+    place = parting(evidence)
+    for old, new in paired_optimizers(place):
         here, there = (one.hyperparameters.get(row.key, row.default) for one in (old, new))
         if row.key not in new.hyperparameters and new.name not in KERAS.values():
             continue  # an optimizer of the script's own may keep it elsewhere
         if here is None or there is None or abs(here - there) <= max(row.tolerance, 1e-5 * abs(here)):
             continue
-        if row.key == "epsilon" and "epsilon" not in old.hyperparameters and there < 1e-6:
-            continue  # Keras' default beside accumulators that are not small
+        if (
+            row.key == "epsilon"
+            and "epsilon" not in old.hyperparameters
+            and there < 1e-3 * _smallest_denominator(evidence, place)
+        ):
+            continue  # Keras' default beside accumulators that are not small: updates are compared to a thousandth
         yield old, new, here, there
+
+
+def _smallest_denominator(evidence: Evidence, place: Parting) -> float:
+    """Returns the smallest number in the slots after the step that is not 0, or its root: epsilon is added to one of them."""
+    after = place.steps[0].after()
+    sizes = (np.abs(after[name]) for name in evidence.slots if name in after)
+    smallest = min((float(np.min(size[size > 0])) for size in sizes if np.any(size > 0)), default=np.inf)
+    return min(smallest, smallest**0.5)
 
 
 def _rule(row: Hyperparameter) -> Rule:

@@ -15,12 +15,13 @@ from estimator_bridge.parity.evidence import DropoutSite, Evidence, ForwardValue
 @at(FORWARD)
 def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause if only one side's step combines shapes [B, 1] and [B]: its loss is that of B x B pairs."""
-    old, new = (side.graph for side in (evidence.old, evidence.new))
     batches = [side.batch_shapes.items() for side in (evidence.old, evidence.new)]
     labels = [[shape for path, shape in batch if path.startswith("labels")] for batch in batches]
-    before = old.broadcasts if old else ()
-    after = new.broadcasts if new else _of_pairs(evidence.new.forward)
-    is_known = bool(new or evidence.new.forward)
+    before, after = (
+        {*(side.graph.broadcasts if side.graph else ()), *_of_pairs(side.forward, static=side.graph is None)}
+        for side in (evidence.old, evidence.new)
+    )
+    is_known = bool(evidence.new.graph or evidence.new.forward)
     ranks = [sorted(map(len, side)) for side in labels]  # all that is known of an eager step before it was looked at
     is_other = len(after) > len(before) or bool(before and not after) if is_known else bool(ranks[1]) and ranks[0] != ranks[1]
     if not is_other:
@@ -41,19 +42,33 @@ def label_broadcast(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     yield place.cause(CauseName.BROADCAST, seen, change)
 
 
-def _of_pairs(side: Sequence[ForwardValue]) -> tuple[str, ...]:
-    """Returns the values of shape [B, B] that are computed from shapes [B, 1] and [B]."""
+def _of_pairs(side: Sequence[ForwardValue], static: bool) -> tuple[str, ...]:
+    """Returns the values of shape [B, B] that are computed from shapes [B, 1] and [B].
+
+    Args:
+        side: Values of one side.
+        static: True to look at known shapes, too; those that are not known are found by their number of elements.
+    """
     shapes = {place: value.shape or () for place, value in enumerate(side)}
     pairs = ((value, sorted((shapes[one] for one in value.inputs), key=len)) for value in side)
     return tuple(
         value.name
         for value, read in pairs
-        if len(read) == 2
-        and len(read[0]) == 1
-        and read[0] != (1,)
-        and (*read[0], 1) == read[1]
-        and value.shape == (*read[0], *read[0])
+        if (value.shape is None and _is_of_pairs([value.size, *(side[place].size for place in value.inputs)]))
+        or (
+            static
+            and len(read) == 2
+            and len(read[0]) == 1
+            and read[0] != (1,)
+            and (*read[0], 1) == read[1]
+            and value.shape == (*read[0], *read[0])
+        )
     )
+
+
+def _is_of_pairs(sizes: Sequence[float]) -> bool:
+    """Returns True if a size is the square of two others, which are equal."""
+    return len(sizes) == 3 and sizes[1] == sizes[2] > 1 and sizes[0] == sizes[1] ** 2
 
 
 @at(FORWARD)

@@ -30,7 +30,10 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         change = "Give the layers of the new script the sizes of the old one's; name pairs with --map if only names differ."
         if kind is CauseName.SHAPES and _outputs(evidence, missing) == _outputs(evidence, added):
             times = _times(evidence, missing, added)
-            change = f"What these layers are given has another size{times}: compare padding, strides, pooling and concatenation before them."
+            change = (
+                f"What these layers are given has another size{times}: compare padding, strides, pooling and concatenation before them; "
+                "of a table, e.g. of embeddings or crossed columns, the number of its buckets or words."
+            )
             if other := _first_other_size(evidence):
                 seen, change = f"{seen} {other}", "Compare padding, strides and sizes of these operations."
         yield Cause(kind, seen, change, evidence.start, both)

@@ -1,4 +1,4 @@
-"""The two charts of a report, and the axes of all its pictures, as fractions and labels for the template."""
+"""The charts of a report, and the axes of all its pictures, as fractions and labels for the template."""
 
 from __future__ import annotations
 
@@ -52,7 +52,36 @@ def loss_chart(result: ParityResult) -> Chart:
         >>> loss_chart(ParityResult((), "replay", "equal", Thresholds(), losses=(LossPoint(7, 2.0, 2.5),))).description
         'Steps 7 to 7: legacy goes from 2 to 2; modern goes from 2.5 to 2.5.'
     """
-    points, x = result.losses, step_scale(result)
+    return _value_chart(result, result.losses, "loss", "Training loss", "loss")
+
+
+def metric_charts(result: ParityResult, most: int) -> list[Chart]:
+    """Draws each metric that was evaluated at several steps, on the axis of the losses.
+
+    Args:
+        result: Result of a comparison with at least one loss.
+        most: Largest number of charts; the first metrics get one.
+
+    Example:
+        >>> from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds
+        >>> pairs = tuple(MetricPair("", step, "accuracy", 0.5, 0.5) for step in (1, 7))
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), losses=(LossPoint(7, 2.0, 2.5),), metrics=pairs)
+        >>> [chart.title for chart in metric_charts(run, most=4)]
+        ['accuracy']
+    """
+    points: dict[tuple[str, str], dict[int, LossPoint]] = {}
+    for pair in result.metrics:
+        points.setdefault((pair.evaluation, pair.metric), {})[pair.step] = LossPoint(pair.step, pair.legacy, pair.modern)
+    curves = [(" ".join(filter(None, names)), list(found.values())) for names, found in points.items() if len(found) > 1]
+    return [
+        _value_chart(result, curve, f"metric-{number}", spelling.shorten(title, 60))
+        for number, (title, curve) in enumerate(curves[:most])
+    ]
+
+
+def _value_chart(result: ParityResult, points: Sequence[LossPoint], key: str, title: str, noun: str = "") -> Chart:
+    """Draws values of both sides, one over the other."""
+    x = step_scale(result)
     sides = {"legacy": [point.legacy for point in points], "modern": [point.modern for point in points]}
     y, labels = _loss_axis([value for values in sides.values() for value in values if math.isfinite(value)])
     # Not finer than the steps, so that bars of neighbouring steps touch.
@@ -60,10 +89,10 @@ def loss_chart(result: ParityResult) -> Chart:
     broken = [x.fraction(point.step) for point in points if not (math.isfinite(point.legacy) and math.isfinite(point.modern))]
     ends = (f"{side} goes from {spelling.number(values[0])} to {spelling.number(values[-1])}" for side, values in sides.items())
     return Chart(
-        key="loss",
-        title="Training loss",
+        key=key,
+        title=title,
         description=f"Steps {points[0].step:,} to {points[-1].step:,}: {'; '.join(ends)}.",
-        unit="loss, log scale" if y.log else "loss",
+        unit=", ".join(filter(None, (noun, "log scale" if y.log else ""))),
         y_ticks=value_ticks(labels, lambda value: 1 - y.fraction(value)),
         layers={side: _curve(points, values, x, y) for side, values in sides.items()},
         bars=tuple((percent(left), percent(width)) for left, width in plot.stretches(broken, columns)),

@@ -93,7 +93,7 @@ def line(points: Iterable[tuple[float, float]]) -> str:
 
     Example:
         >>> line([(0, 0), (0.5, 1), (0.6, float("nan")), (1, 0.5)])
-        'M0 1000L500 0M1000 500h0'
+        'M0 1000L500 0M1000 500h.1'
     """
     return "".join(_polyline(run) if len(run) > 1 else dots(run) for run in _runs(points))
 
@@ -130,7 +130,7 @@ def area(points: Iterable[tuple[float, float]]) -> str:
 
 
 def dots(points: Iterable[tuple[float, float]]) -> str:
-    """Returns strokes of no length, whose caps keep their form however the plot is stretched.
+    """Returns strokes of almost no length, whose caps keep their form however the plot is stretched; a PDF has no square caps without length.
 
     Args:
         points: Fractions, see ``line``.
@@ -140,9 +140,9 @@ def dots(points: Iterable[tuple[float, float]]) -> str:
 
     Example:
         >>> dots([(0.25, 1), (0.5, 0)])
-        'M250 0h0M500 1000h0'
+        'M250 0h.1M500 1000h.1'
     """
-    return "".join(f"M{_unit(x)} {_unit(1 - y)}h0" for x, y in points if not math.isnan(y))
+    return "".join(f"M{_unit(x)} {_unit(1 - y)}h.1" for x, y in points if not math.isnan(y))
 
 
 def stretches(fractions: Iterable[float], columns: int = 200) -> list[tuple[float, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -149,22 +150,27 @@ class _Loop:
                 received=f"next() of an iterator of {self._place[0]}:{self._place[1]} inside a tf.function",
                 fix="Call next() outside, and give the tf.function the batch.",
             )
-            self._session.trace.write("failed", message=str(error))  # AutoGraph raises an error of its own in its place
+            self._session.trace.write(
+                "failed", message=str(error), address=error.address
+            )  # AutoGraph raises an error of its own in its place
             raise error
         self._session.open_loop()
         batch = next(self._batches, None)
+        if batch is not None and self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
+            self._evaluation = own_evaluation(self._session, self._spec, batch, self._things.metrics(), self._things.ends)
+            if self._evaluation:
+                self._batches = self._evaluation.batches(itertools.chain([batch], self._batches))
+                batch = next(self._batches, None)
         if batch is None:
             self._end_evaluation(is_read_whole=True)
             raise StopIteration
-        if self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
-            self._evaluation = own_evaluation(self._session, self._spec, self._things.metrics(), self._things.ends)
         self._is_new = False
         if self._evaluation:
-            fed = self._evaluation.batch(batch)
+            fed = batch
         else:
             recorded = self._session.training_batch(self._session.index) if self._is_fed else None
             fed = self._session.fed(batch, self._spec, recorded)
-        if fed is not batch:
+        if fed is not batch or self._evaluation:
             batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
         if not self._session.has_started:
             self._session.start(

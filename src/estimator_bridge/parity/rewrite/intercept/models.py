@@ -112,9 +112,10 @@ class _Calls:
         is_validation = bool(extra.pop("_use_cached_eval_dataset", False))
         as_dict = given.pop("return_dict", False)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
+        own = own.take(_steps(given))
         for name in ("y", "batch_size", "sample_weight", model_name(original)):
             given.pop(name, None)
-        event = self._evaluation(own, is_validation)
+        event = self._evaluation(own, is_validation, is_repeatable=not hasattr(given.get("x"), "__next__"))
         if event is None:
             session.note("Evaluations of the new script that have no counterpart at the same step are not compared.")
             return original(model, **given | {"x": own}, **extra, return_dict=as_dict)
@@ -133,10 +134,10 @@ class _Calls:
         values = list(results.values())
         return values[0] if len(values) == 1 else values
 
-    def _evaluation(self, own: Any, is_validation: bool) -> dict[str, Any] | None:
+    def _evaluation(self, own: Any, is_validation: bool, is_repeatable: bool) -> dict[str, Any] | None:
         """Returns the old script's evaluation to compare with; for validation data of another structure, None."""
         with contextlib.suppress(*[BridgeError] if is_validation else []):
-            return self._session.evaluation(own.element_spec)
+            return self._session.evaluation(own.element_spec, own if is_repeatable else ())
         return None
 
     def predict(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -149,7 +150,7 @@ class _Calls:
         if number >= len(past):
             session.note("The new script predicts more often than the old one; those predictions are not compared.")
             return original(model, *args, **kwargs)
-        own = dataset_of(given.get("x"), None, None, given.get("batch_size"))
+        own = dataset_of(given.get("x"), None, None, given.get("batch_size")).take(_steps(given))
         is_tuple = isinstance(own.element_spec, tuple)  # of features, labels and weights; features may be a tuple, too
         own = own.map(lambda *batch: (batch[0],)) if is_tuple else own.map(lambda features: (features,))
         for name in ("batch_size", model_name(original)):
@@ -182,6 +183,12 @@ class _Calls:
         result = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
         session.end_step()
         return result
+
+
+def _steps(given: dict[str, Any]) -> int:
+    """Returns and removes the number of batches that a method is asked to read; -1 for all. Recorded ones may have another size."""
+    steps = given.pop("steps", None)
+    return -1 if steps is None else int(steps)
 
 
 def model_name(original: Callable[..., Any]) -> str:

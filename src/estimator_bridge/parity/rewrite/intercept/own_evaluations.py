@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,11 @@ class OwnEvaluation:
         self._masks = dropout.drawn["masks"]
         self._batches = 0
 
-    def batch(self, own: Any) -> Any:
-        """Returns the next recorded batch in the structure of the script's own one; that one after the last recorded batch."""
-        self._batches += 1
-        return self._session.fed(own, self._spec, self._recorded())
+    def batches(self, own: Iterator[Any]) -> Iterator[Any]:
+        """Yields the recorded batches in the structure of the script's own ones; own ones after the last recorded batch."""
+        for batch in self._session.held_out(own, self._spec, self._event["call"], self._recorded):
+            self._batches += 1
+            yield batch
 
     def end(self, is_read_whole: bool) -> None:
         """Writes the metrics that the loop has updated; a loop that updates none is no evaluation.
@@ -64,17 +65,20 @@ class OwnEvaluation:
             self._session.inputs.read_whole(self._event["call"])
 
 
-def own_evaluation(session: Session, spec: Any, metrics: Sequence[Any], ends: dict[int, list[bytes]]) -> OwnEvaluation | None:
+def own_evaluation(
+    session: Session, spec: Any, first: Any, metrics: Sequence[Any], ends: dict[int, list[bytes]]
+) -> OwnEvaluation | None:
     """Returns the evaluation that a loop without training may be; None if the old script has none at this step that fits.
 
     Args:
         session: Session of the new side.
         spec: Structure of the script's own batches.
+        first: The first of them.
         metrics: Metrics of Keras that exist.
         ends: Metric -> its values at the end of the last evaluation that has updated it.
     """
     try:
-        event = session.evaluation(spec)
+        event = session.evaluation(spec, [first])
     except BridgeError as error:
         session.note(f"A loop of the new script without training does not get the batches of the old evaluation: {error.what}")
         return None

@@ -1,0 +1,206 @@
+"""Writes messages/*.md from every BridgeError in the source: ``python docs/reference/generate_messages.py``. TensorFlow is not needed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from estimator_bridge.errors import anchor_of
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(__file__).parent / "messages"
+_GENERATED = "% Written by docs/reference/generate_messages.py from the source; change the messages there.\n"
+_HEAD = """# Messages: {part}
+
+For anyone whose command ended with a message that names this page in its last line.
+
+Search the page for words of the message, or for the heading that its address ends with. `…` stands for what differs from case to case.
+To know more about {about}, read [](../../{guide}.md).
+"""
+_INDEX = """# What a message means
+
+For anyone whose command ended with exit code 2 and a message that does not help enough.
+
+```console
+$ estimator-bridge run tarin.py
+estimator-bridge: There is no such script.
+  expected: the path of a Python file, or -m and a module's name
+  received: tarin.py
+  to do:    Check the path; arguments of the script come after it.
+  help:     docs/reference/messages/script.md#script-run-check-file
+```
+
+The last line is the place of the message in these pages, with all that the same function says. They list each message of the source:
+
+:::{toctree}
+:maxdepth: 1
+
+"""
+PARTS = {
+    "cli": ("the options of all commands", "reference/commands"),
+    "cluster": ("TF_CONFIG and tasks", "how-to/clusters/index"),
+    "compat": ("checkpoints, configurations and source", "how-to/convert-checkpoints"),
+    "fleet": ("many pipelines", "how-to/migrate-a-fleet"),
+    "launcher": ("clusters that launch starts", "how-to/clusters/index"),
+    "legacy": ("what of TensorFlow 1 the legacy path brings back", "reference/supported"),
+    "modern": ("what the modern path does", "reference/supported"),
+    "parity": ("comparisons", "how-to/compare"),
+    "runtime": ("files in JSON and TensorFlow's formats", "reference/checkpoint-format"),
+    "script": ("scripts and how they run", "tutorials/getting-started"),
+}
+"""Part of the package -> what its messages are about, and the page to read."""
+
+_ESCAPED = re.compile(r"[\\`*_<>\[\]{}|#$~]")
+_RESTORE = "Restore the file from a backup, or write it again: its bytes are not those that were written."
+
+
+def pages() -> dict[str, str]:
+    """Renders the pages.
+
+    Returns:
+        Mapping from file name to text.
+
+    Raises:
+        ValueError: A message is made outside of a function, where it has no address, or says neither what is expected nor what to do.
+    """
+    trees = dict(_trees())
+    errors = _error_classes(trees)
+    found: dict[str, dict[str, list[str]]] = {part: {} for part in PARTS}
+    for module, tree in list(trees.items())[:-1]:
+        for function, call in _messages(tree, errors):
+            row = _row(call, function, tree)
+            rows = found[module.split(".")[1]].setdefault(anchor_of(module, function.name), [])
+            rows.extend([row] if row not in rows else [])
+    index = "\n".join([_GENERATED, _INDEX + "\n".join(PARTS), ":::\n"])
+    return {"index.md": index} | {f"{part}.md": _page(part, rows) for part, rows in found.items()}
+
+
+def _trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yields each module of the package with its name."""
+    folders = ((ROOT / "src" / "estimator_bridge", PARTS), (ROOT, PARTS))
+    for folder, part in ((folder, part) for folder, parts in folders for part in parts if not (folder / part).is_symlink()):
+        for path in sorted((folder / part).rglob("*.py")):
+            names = path.relative_to(folder).with_suffix("").parts
+            module = ".".join(["estimator_bridge", *names]).removesuffix(".__init__")
+            yield module, ast.parse(path.read_text(encoding="utf-8"))
+    yield "estimator_bridge", ast.parse((ROOT / "src" / "estimator_bridge" / "errors.py").read_text(encoding="utf-8"))
+
+
+def _error_classes(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """Returns the names of BridgeError and of all classes that derive from it, with those of their methods, inherited ones but BridgeError's."""
+    classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found: dict[str, list[str]] = {"BridgeError": []}
+    while new := [node for node in classes if node.name not in found and any(_name(base) in found for base in node.bases)]:
+        for node in new:
+            inherited = [method for base in node.bases for method in found.get(_name(base), [])]
+            found[node.name] = inherited + [one.name for one in node.body if isinstance(one, ast.FunctionDef)]
+    return found
+
+
+def _messages(tree: ast.Module, errors: dict[str, list[str]]) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+    """Yields each call that makes a message, with the function in which it stands.
+
+    An error class with an ``__init__`` of its own makes its message there.
+    """
+
+    def walk(node: ast.AST, function: ast.FunctionDef | None, kind: str) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+        if isinstance(node, ast.Call):
+            inside = kind in errors and ast.unparse(node.func) == "super().__init__"
+            if any(keyword.arg == "address" for keyword in node.keywords):
+                return  # it repeats a message
+            if inside or (_name(node.func) in errors and "__init__" not in errors[_name(node.func)]):
+                if function is None:
+                    raise ValueError(f"no function: {ast.unparse(node)}")
+                yield function, node
+        if isinstance(node, ast.FunctionDef):
+            function = node
+        elif isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            function = None  # their frames have no name
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, function, node.name if isinstance(node, ast.ClassDef) else kind)
+
+    return walk(tree, None, "")
+
+
+def _row(call: ast.Call, function: ast.FunctionDef, tree: ast.Module) -> str:
+    """Returns the line of a message: its first sentence in bold, and what to do."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    what = "** or **".join(dict.fromkeys(_texts(call.args[0], function, tree))) if call.args else "…"
+    is_damage = _name(call.func) == "CorruptError"
+    advice = (
+        [" or ".join(dict.fromkeys(_texts(given["fix"], function, tree)))]
+        if "fix" in given
+        else [_RESTORE]
+        if is_damage
+        else []
+    )
+    if "expected" in given:
+        advice.insert(0, f"Expected: {' or '.join(dict.fromkeys(_texts(given['expected'], function, tree)))}.")
+    if not advice and None not in given and what != "…":
+        raise ValueError(f"neither a value that is expected nor what to do: {ast.unparse(call)}")
+    return f"- **{what}** {' '.join(advice)}".rstrip()
+
+
+def _texts(node: ast.expr, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
+    """Returns the texts that an expression can be, as Markdown, with … for what is computed."""
+    if isinstance(node, ast.Constant):
+        return [_spelled(node)]
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(map(_spelled, node.values))]
+    if isinstance(node, ast.IfExp):
+        return _texts(node.body, function, tree) + _texts(node.orelse, function, tree)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = (_texts(side, function, tree) for side in (node.left, node.right))
+        return [first + second for first in left for second in right]
+    if isinstance(node, ast.Name):
+        return _assigned(node.id, function, tree) or ["…"]
+    return ["…"]
+
+
+def _assigned(name: str, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
+    """Returns the texts that a name gets by assignments in its function or module, or as an argument in calls of the function."""
+    found = []
+    for scope in (function, tree):
+        for node in ast.walk(scope):
+            if (
+                isinstance(node, ast.Assign)
+                and any(_name(target) == name for target in node.targets)
+                and not _refers(node.value, name)
+            ):
+                found += _texts(node.value, function, tree)
+        if found:
+            return found
+    names = [argument.arg for argument in function.args.args]
+    for node in ast.walk(tree) if name in names else ():
+        if isinstance(node, ast.Call) and _name(node.func) == function.name:
+            values = dict(zip(names[names[:1] == ["self"] :], node.args, strict=False))
+            values |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+            if name in values and not isinstance(values[name], ast.Name):
+                found += _texts(values[name], function, tree)
+    return found
+
+
+def _refers(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+
+
+def _spelled(node: ast.expr) -> str:
+    return _ESCAPED.sub(r"\\\g<0>", re.sub(r"\s+", " ", str(node.value))) if isinstance(node, ast.Constant) else "…"
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _page(part: str, rows: dict[str, list[str]]) -> str:
+    about, guide = PARTS[part]
+    sections = [f"## {anchor}\n\n" + "\n".join(lines) + "\n" for anchor, lines in sorted(rows.items())]
+    return "\n".join([_GENERATED, _HEAD.format(part=part, about=about, guide=guide), *sections])
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
