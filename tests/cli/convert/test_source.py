@@ -15,6 +15,7 @@ from tests.running import ROOT
 Run = Callable[..., tuple[int, str, str]]
 WHOLE = ROOT / "tests" / "data" / "to_keras" / "columns.py"
 FOR_HUMANS = WHOLE.with_name("for_humans.py")
+PROXIMAL = next(number for number, line in enumerate(FOR_HUMANS.read_text().splitlines(), 1) if "= tf.train.Proximal" in line)
 
 
 @pytest.fixture
@@ -69,9 +70,8 @@ def test_a_diff_names_both_scripts(run: Run) -> None:
 def test_json_has_the_source_and_every_change(run: Run) -> None:
     report = json.loads(run("--format", "json", FOR_HUMANS)[1])
     assert report["complete"] is False
-    assert {"line": 30, "name": "tf.train.ProximalGradientDescentOptimizer", "outcome": "human"}.items() <= report["changes"][
-        3
-    ].items()
+    change = {"line": PROXIMAL, "name": "tf.train.ProximalGradientDescentOptimizer", "outcome": "human"}
+    assert any(change.items() <= one.items() for one in report["changes"])
     assert "# estimator-bridge: tf.train.ProximalGradientDescentOptimizer stays: " in report["source"]
 
 
@@ -142,9 +142,9 @@ def test_python_2_that_python_3_parses_is_rewritten_if_asked(run: Run, tmp_path:
 def test_code_scanning_reads_what_needs_a_human(run: Run) -> None:
     results = json.loads(run("--check", "--format", "sarif", FOR_HUMANS)[1])["runs"][0]["results"]
     errors = [one for one in results if one["level"] == "error"]
-    assert {30} <= {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in errors}
+    assert {PROXIMAL} <= {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in errors}
     assert any("ProximalGradientDescentOptimizer" in one["message"]["text"] for one in errors)
-    assert f"::error file={FOR_HUMANS},line=30" in run("--check", "--format", "github", FOR_HUMANS)[1]
+    assert f"::error file={FOR_HUMANS},line={PROXIMAL}" in run("--check", "--format", "github", FOR_HUMANS)[1]
 
 
 def test_a_network_that_stays_needs_the_shim(run: Run) -> None:

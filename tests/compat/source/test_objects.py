@@ -59,7 +59,7 @@ def test_an_object_with_a_use_that_is_not_known_stays(text: str) -> None:
 
 def test_attributes_are_variables_and_methods_are_functions() -> None:
     found = unfolded(PLAIN)
-    assert (found.functions, found.variables) == ({"net_init", "net_call"}, {"net_n"})
+    assert (set(found.functions), set(found.variables)) == ({"net_init", "net_call"}, {"net_n"})
     assert "class" not in found.text
     ast.parse(found.text)
     assert len(found.lines) == found.text.count("\n") + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import runpy
 from collections.abc import Callable
 from typing import Any
@@ -137,7 +138,8 @@ def test_an_initializer_draws_as_in_contrib(function: str, given: str) -> None:
     assert written is not None
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(1)
-        old = session.run(eval(text, {"tf": v1})([4, 5, 6]))
+        contrib = importlib.import_module("estimator_bridge.legacy.contrib.layers")
+        old = session.run(eval(text.replace("tf.contrib.layers.", "contrib."), {"tf": tf, "contrib": contrib})([4, 5, 6]))
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(1)
         new = session.run(eval(f"tf.{written}", {"tf": v1})([4, 5, 6]))
