@@ -9,9 +9,11 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import CANNED, WITHOUT_FIXER
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS, translated
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.same_names import SAME_NAMES
 from estimator_bridge.compat.source.fixers.script import Script, nodes
 from estimator_bridge.compat.source.fixers.surface import SAME_CALLS, SAME_VALUES
 
@@ -100,16 +102,16 @@ def _listed(names: Iterable[str]) -> str:
 def _layers() -> list[_Table]:
     rows = []
     for name, (_, parameters) in sorted(LAYERS.items()):
-        script, call = _call(name, ["inputs"])
+        script, call = _call(name, parameters[:1])
         keras, function, _, _, always = translated(script, call, call)
         written = ", ".join(f"{key}={value}" for key, value in {**DEFAULTS.get(function, {}), **always}.items())
-        taken = [one for one in parameters if _takes(name, one)]
+        taken = [one for one in parameters if _takes(name, parameters[0], one)]
         rows.append((f"`tf.{name}`", _listed(taken), f"`{keras}({written})`"))
     return [(("Function", "Arguments", "Layer of Keras, with its defaults"), rows)]
 
 
-def _takes(name: str, parameter: str) -> bool:
-    script, call = _call(name, dict.fromkeys(("inputs", parameter)))
+def _takes(name: str, first: str, parameter: str) -> bool:
+    script, call = _call(name, dict.fromkeys((first, parameter)))
     try:
         translated(script, call, call)
     except UnconvertibleError:
@@ -148,8 +150,16 @@ def _functions() -> list[_Table]:
         (f"`tf.{old}`", str(positional), _listed(keywords), f"`tf.{new}`")
         for old, (new, positional, keywords) in sorted(SAME_CALLS.items())
     ]
-    values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted(SAME_VALUES.items())]
-    return [(("Function", "Positional arguments, at most", "Keywords", "New name"), rows), (("Value", "New name"), values)]
+    values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted({**SAME_VALUES, **SAME_NAMES}.items())]
+    drawn = [
+        (f"`tf.contrib.layers.{name}`", _listed(parameters), f"`tf.{initializer(*_call(f'contrib.layers.{name}', ()))}`")
+        for name, (parameters, _) in sorted(INITIALIZERS.items())
+    ]
+    return [
+        (("Initial value", "Arguments", "New call, with its defaults"), drawn),
+        (("Function", "Positional arguments, at most", "Keywords", "New name"), rows),
+        (("Value", "New name"), values),
+    ]
 
 
 def _canned() -> list[_Table]:

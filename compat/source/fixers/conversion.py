@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -31,9 +32,10 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core, with_functions
+from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
+from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
     TPU,
@@ -47,6 +49,7 @@ from estimator_bridge.compat.source.fixers.script import (
     simple_name,
 )
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
+from estimator_bridge.compat.source.objects import Unfolded, unfolded
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
@@ -91,12 +94,23 @@ class Conversion:
         """True if no line needs a human."""
         return all(change.outcome is not Outcome.HUMAN for change in self.changes)
 
+    def in_lines(self, lines: Sequence[int]) -> Conversion:
+        """Returns the conversion with other numbers of lines.
+
+        Args:
+            lines: Line of the file for each line of the text that was converted.
+        """
+        last = len(lines)
+        changes = (dataclasses.replace(one, line=lines[min(one.line, last) - 1]) for one in self.changes)
+        return dataclasses.replace(self, changes=tuple(sorted(changes)))
+
 
 def convert(
     text: str,
     elsewhere: Mapping[str, str] = types.MappingProxyType({}),
     shim: bool = False,
     makers: Collection[str] = (),
+    may_make_layers: Callable[[str], bool] | None = None,
 ) -> Conversion:
     """Converts a script; nothing of it is executed.
 
@@ -105,6 +119,7 @@ def convert(
         elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
         shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
         makers: Functions of other modules that return an Estimator, by their dotted names.
+        may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -114,18 +129,44 @@ def convert(
     """
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
-    script = Script(text)
+    plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
+    if plain is not None and plain.text != text:
+        found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
+        other = _converted(text, elsewhere, shim, makers, may_make_layers) if not found.models else None
+        if other is None:
+            return found.in_lines(plain.lines)
+        return other
+    return _converted(text, elsewhere, shim, makers, may_make_layers)
+
+
+def _converted(
+    text: str,
+    elsewhere: Mapping[str, str],
+    shim: bool,
+    makers: Collection[str],
+    may_make_layers: Callable[[str], bool] | None,
+    plain: Unfolded | None = None,
+) -> Conversion:
+    """Returns the conversion of a script whose objects are functions."""
+    make = functools.partial(
+        Script,
+        may_make_layers=may_make_layers,
+        methods=plain.functions if plain is not None else frozenset(),
+        attributes=plain.variables if plain is not None else frozenset(),
+    )
+    script = make(text)
     if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
         return Conversion(text, ())
-    script = Script(with_functions(script))
+    normal = in_normal_form(script)
+    script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith(TPU) for name in script.imported()):
         lines = script.module.code.split("\n")
-        plain = without_tpu(script)
-        gone = [one for one in choices_for_tpu(script.module.code) if plain.split("\n")[one - 1] != lines[one - 1]]
+        for_others = without_tpu(script)
+        gone = [one for one in choices_for_tpu(script.module.code) if for_others.split("\n")[one - 1] != lines[one - 1]]
         message = "left out: the branch for TPUs; what else it has, the new script does not"
         changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
-        script = Script(plain)
+        script = make(for_others)
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
@@ -160,7 +201,10 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
     shimmed: set[str] = set()
+    asked = {simple_name((arguments(one, ("model_fn",)) or _first(one)).get("model_fn")) for one in _estimators(script)}
     for name in filter(functions.__contains__, _model_functions(script)):
+        if name in inside and name not in asked:
+            continue  # another one contains its body
         try:
             parts, written = _parts_and_class(script, functions[name], shim)
         except UnconvertibleError as reason:
@@ -177,7 +221,8 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
 
 def _functions(script: Script) -> dict[str, cst.FunctionDef]:
     """Returns the functions of a script by name; those inside of others with their names if several have one name, and no methods."""
-    methods = {part for one in nodes(script.module, cst.ClassDef) for part in nodes(one, cst.FunctionDef)}
+    classes = [one for one in nodes(script.module, cst.ClassDef) if isinstance(one, cst.ClassDef)]
+    methods = {part for one in classes for part in one.body.body if isinstance(part, cst.FunctionDef)}
     every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
     counts = Counter(one.name.value for one in every)
     inner = {one: {*nodes(one, cst.FunctionDef)} - {one} for one in every}
@@ -210,15 +255,19 @@ def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> t
 def _model_functions(script: Script) -> Iterator[str]:
     """Yields the names of functions that Estimators take, and of those that make an EstimatorSpec from features and a mode."""
     found: dict[str, None] = {}
-    for node in nodes(script.module, cst.Call):
-        if script.called(node) in ESTIMATORS and isinstance(node, cst.Call):
-            found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
+    for node in _estimators(script):
+        found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
     for name, one in _functions(script).items():
         if makes(script, one, SPEC):
             names = [parameter.name.value for parameter in one.params.params]
             if names and names[0].startswith("feature") and "mode" in names:
                 found[name] = None
     yield from found
+
+
+def _estimators(script: Script) -> Iterator[cst.Call]:
+    """Yields the calls that make an Estimator of a model function."""
+    yield from (one for one in nodes(script.module, cst.Call) if isinstance(one, cst.Call) and script.called(one) in ESTIMATORS)
 
 
 def _first(call: cst.Call) -> dict[str, cst.BaseExpression]:

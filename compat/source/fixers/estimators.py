@@ -440,7 +440,7 @@ class EstimatorCalls:
         function = (arguments(old, (*_PARAMETERS, "")) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
         made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
-        if made and all(isinstance(one, cst.Call) and simple_name(one.func) in self._factories for one in made):
+        if made and all(isinstance(one, cst.Call) and _method_or_function(one.func) in self._factories for one in made):
             return code(given["model_fn"])
         if name not in self._classes or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
@@ -592,6 +592,12 @@ def _set_later(
         if field and name in configs and len(node.targets) == 1:
             found.setdefault(configs[name], {})[field] = node
     return found
+
+
+def _method_or_function(called: cst.BaseExpression) -> str:
+    """Returns the name of a function, or of a method of ``self``."""
+    of_self = isinstance(called, cst.Attribute) and simple_name(called.value) == "self"
+    return called.attr.value if isinstance(called, cst.Attribute) and of_self else simple_name(called)
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:

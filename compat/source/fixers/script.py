@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
 
+from estimator_bridge.compat.source.fixers.same_names import outside_of_contrib
 from estimator_bridge.compat.source.surface import canonical
 
 LOGGERS = tuple(
@@ -49,6 +50,9 @@ class Script:
 
     Args:
         text: Source in Python 3.
+        may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
+        methods: Functions that stand for methods of objects.
+        attributes: Variables that stand for attributes of objects; all functions that stand for methods share them.
 
     Attributes:
         module: Syntax tree with comments and blank lines.
@@ -58,18 +62,29 @@ class Script:
         libcst.ParserSyntaxError: The text is not Python 3.
     """
 
-    def __init__(self, text: str) -> None:
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        self.module = wrapper.module
-        self._names = dict(wrapper.resolve(QualifiedNameProvider))
+    def __init__(
+        self,
+        text: str,
+        may_make_layers: Callable[[str], bool] | None = None,
+        methods: frozenset[str] = frozenset(),
+        attributes: frozenset[str] = frozenset(),
+    ) -> None:
+        self.may_make_layers = may_make_layers or (lambda name: False)
+        self.methods, self.attributes = methods, attributes
+        self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = self._wrapper.module
+        self._names = dict(self._wrapper.resolve(QualifiedNameProvider))
         self._has_star = any(
             isinstance(one, cst.ImportFrom) and isinstance(one.names, cst.ImportStar)
             for one in nodes(self.module, cst.ImportFrom)
         )
-        self._positions = dict(wrapper.resolve(PositionProvider))
         self._origins: dict[cst.CSTNode, cst.CSTNode] = {}
         self.modules: dict[str, str] = {}
         self.modules = self._modules_with_names()
+
+    @functools.cached_property
+    def _positions(self) -> dict[cst.CSTNode, CodeRange]:
+        return dict(self._wrapper.resolve(PositionProvider))
 
     def _modules_with_names(self) -> dict[str, str]:
         """Returns the modules of TensorFlow by the names that the script gives to them, and to nothing else."""
@@ -103,6 +118,13 @@ class Script:
         if not imported and root.value in self.modules:
             return _known(code(node).replace(root.value, self.modules[root.value], 1))
         return imported.pop() if len(imported) == 1 else ""
+
+    def imported_as(self, node: cst.Name) -> str:
+        """Returns what a name means that an import alone binds, as the import spells it; empty for all else."""
+        found = self._names.get(node, ())
+        names = list(found() if callable(found) else found)
+        is_import = len(names) == 1 and names[0].source is QualifiedNameSource.IMPORT
+        return names[0].name if is_import else ""
 
     def module_behind(self, node: cst.CSTNode) -> str:
         """Returns the module for which the script has a name of its own, if an expression begins with that; empty for all else."""
@@ -156,7 +178,7 @@ class Script:
 
 def _known(name: str) -> str:
     """Returns the one spelling of a name below ``tensorflow``."""
-    name = canonical(name)
+    name = outside_of_contrib(canonical(name))
     module = next((one for one in _TPU_MODULES if name.startswith(one)), None)
     return f"{TPU}{name.rpartition('.')[2]}" if module == _TPU_MODULES[2] else name.replace(module, TPU, 1) if module else name
 

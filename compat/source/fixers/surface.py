@@ -46,8 +46,6 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "contrib.data.shuffle_and_repeat": ("data.experimental.shuffle_and_repeat", 3, ("buffer_size", "count", "seed")),
     "contrib.layers.l1_regularizer": ("keras.regularizers.L1", 1, ("scale",)),
     "contrib.layers.l2_regularizer": ("keras.regularizers.L2", 1, ("scale",)),
-    "contrib.layers.xavier_initializer": ("compat.v1.glorot_uniform_initializer", 0, ("seed", "dtype")),
-    "contrib.layers.xavier_initializer_conv2d": ("compat.v1.glorot_uniform_initializer", 0, ("seed", "dtype")),
     "ceil": ("math.ceil", 1, ("x", "name")),
     "expand_dims": ("expand_dims", 2, ("input", "axis", "name")),
     "gather": ("gather", 2, ("params", "name")),

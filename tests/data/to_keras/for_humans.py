@@ -16,14 +16,6 @@ def by_own_function(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.layers.batch_normalization
-def without_updates(features, labels, mode):
-    net = tf.layers.batch_normalization(features["x"], training=mode == tf.estimator.ModeKeys.TRAIN)
-    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
 # mark: tf.train.ProximalGradientDescentOptimizer
 def another_optimizer(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
@@ -303,7 +295,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(averages_of_keras),
     tf.estimator.Estimator(another_network_in_prediction),
     tf.estimator.Estimator(by_own_function),
-    tf.estimator.Estimator(without_updates),
     tf.estimator.Estimator(two_activations_of_shared_variables),
     tf.estimator.Estimator(one_layer_in_each_turn),
     tf.estimator.Estimator(two_layers_in_each_turn),

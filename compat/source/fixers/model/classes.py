@@ -20,7 +20,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, of_whole_model
-from estimator_bridge.compat.source.fixers.model.layers import is_contrib, layer_function, of_core
+from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
@@ -279,6 +279,8 @@ class _InMethod(cst.CSTTransformer):
         return updated_node if replacement is None else replacement
 
     def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+        if self._script.origin(old) in self._parts.frozen:
+            new = frozen(old, new)
         if self._parts.shimmed is not None:
             return parsed(of_core(self._script, old, new)) if is_contrib(self._script.called(old)) else new
         name = self._script.called(old).replace("tensorflow", "tf", 1)

@@ -74,6 +74,8 @@ _WITH_AVERAGES = (
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+_MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
+"""Modules of contrib to which a model function may give a name."""
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
@@ -104,6 +106,7 @@ class ModelFunction:
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
         untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
+        frozen: Calls of batch norm whose moving averages the script never updates.
         shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
     """
 
@@ -126,6 +129,7 @@ class ModelFunction:
     signatures: tuple[str, ...] | None
     makes_keras: Callable[[cst.Call], bool]
     untold: frozenset[cst.CSTNode]
+    frozen: frozenset[cst.CSTNode]
     shimmed: frozenset[str] | None
 
     @property
@@ -178,20 +182,32 @@ class _Analysis:
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
         within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         counts = Counter(one.name.value for one in within)
+        beside = [one for around in _around(script, function) for one in around.body.body if isinstance(one, cst.FunctionDef)]
+        self._own |= {one.name.value: one for one in beside if one is not function}
         self._own |= {one.name.value: one for one in within if counts[one.name.value] == 1}
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
+        self._check_methods()
         if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._calls_of_keras()
+        self._frozen: set[cst.CSTNode] = set()
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
+
+    def _check_methods(self) -> None:
+        """Raises if a call of what stands for a method is left: its function would assign variables of its own."""
+        for one in self._body:
+            left = reads_and_writes(one)[0] & self._script.methods
+            if left and not isinstance(one, cst.FunctionDef):
+                message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
+                raise UnconvertibleError(one, min(left), message)
 
     def result(self) -> ModelFunction:
         """Returns the parts."""
@@ -209,7 +225,8 @@ class _Analysis:
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(self._notes(used)),
-            tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, self._reached(network)[1] if self._shim else None,
+            tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
+            self._reached(network)[1] if self._shim else None,
         )  # fmt: skip
 
     def _spec(self, one: Branch) -> Arguments:
@@ -253,17 +270,24 @@ class _Analysis:
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
         replaced = {call.func for call in calls if of_whole_model(self._script, call)}
+        self._frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
+        inner = {one.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
         for node in nodes(statement, cst.Attribute, cst.Name):
             name = self._script.name(node)
             if name in _REFUSED and node not in replaced:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            known = name == "tensorflow.contrib.layers" or layer_function(name) or ".ModeKeys" in name or name in respelled
+            known = node in inner or name in _MODULES or layer_function(name) or ".ModeKeys" in name or name in respelled
             if name.startswith(("tensorflow.contrib.", TPU)) and not known:
                 raise UnconvertibleError(
                     statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
                 )
-            if name in NORMS and not self._updates_run(code(statement)):
-                raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
+            if name in NORMS and node not in {call.func for call in calls} and not self._updates_run(code(statement)):
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
+        for call in calls:
+            name = self._script.called(call)
+            if name and self._script.may_make_layers(name):
+                message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
+                raise UnconvertibleError(statement, code(call.func), message)
         if self._shim:
             self._check_reached(statement)
         for name in reads_and_writes(statement)[0]:
@@ -271,6 +295,12 @@ class _Analysis:
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _is_frozen(self, call: cst.Call) -> bool:
+        """Returns True for a call of batch norm that trains, and whose averages nothing updates."""
+        name = self._script.called(call)
+        trains = "contrib" in name or any(one.keyword is not None and one.keyword.value == "training" for one in call.args)
+        return name in NORMS and trains and not self._updates_run(code(call))
 
     def _check_reached(self, statement: Statement) -> None:
         """Raises for what a function of the script does that cannot be done in each step."""
@@ -344,6 +374,8 @@ class _Analysis:
 
     def _belongs_here(self, name: str) -> bool:
         """Returns True for a function whose layers, metrics or optimizer the class has to hold."""
+        if name in self._script.methods:
+            return True
         named = [self._script.name(node) for node in nodes(self._own[name], cst.Attribute)]
         trains = any(optimizers.is_optimizer(one) or one.startswith(metrics.PREFIX) for one in named)
         return (not self._shim and self._makes_layers(name, frozenset())) or trains or _chooses_by_mode(self._own[name])
@@ -446,6 +478,11 @@ class _Analysis:
         for call in self._untold:
             message = "says training=False: TensorFlow 1 does not train what is not told to"
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
+        for call in self._frozen:
+            message = "momentum is 1: the script does not run UPDATE_OPS, so the averages stay as they begin; if not meant, take it away"
+            yield Change(
+                self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
+            )
         for key in self._served[1] if self._served is not None else ():
             message = "left out: it is no PredictOutput of the predictions; exports have no such signature"
             yield Change(self._script.line(key), f"export_outputs[{code(key)}]", Outcome.APPROXIMATE, message)
@@ -545,6 +582,8 @@ class _Analysis:
 
     def _is_harmless(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
+        if isinstance(statement, cst.For) and statement.orelse is None:
+            return self._is_harmless(statement.body)
         if isinstance(statement, cst.If):
             branches = [statement.body, *([statement.orelse] if statement.orelse is not None else [])]
             return all(self._is_harmless(one) for one in branches)
@@ -553,8 +592,16 @@ class _Analysis:
             return all(self._is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
-        kinds = cst.Assign | cst.AnnAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        kinds = (
+            cst.Assign | cst.AnnAssign | cst.AugAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+        )
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+
+def _around(script: Script, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    """Returns the functions around a function, the outermost first."""
+    every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not function]
+    return [one for one in every if any(inner is function for inner in nodes(one.body, cst.FunctionDef))]
 
 
 def _chooses_by_mode(node: cst.CSTNode) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import SPEC, Arguments, Script, arguments, code, makes, nodes, simple_name
 
 _Block = cst.If | cst.For | cst.With | cst.Else
 _MOST = 100
+_PARAMETERS = ("features", "labels", "mode", "params")
+"""Parameters of a model function, whose values have one name in it."""
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
 
 
@@ -30,6 +32,7 @@ def inlined(
     """
     statements, putting = list(body), _Putting(script, functions, wanted)
     for _ in range(_MOST):
+        statements = putting.at_the_end(statements)
         more = putting.put_in(statements, ())
         if more is None:
             break
@@ -43,6 +46,50 @@ class _Putting:
         self._functions = functions
         self._wanted = wanted
         self.used: dict[str, cst.Call] = {}
+
+    def at_the_end(self, body: Sequence[Statement]) -> list[Statement]:
+        """Returns statements whose last one, if it returns what a function that makes an EstimatorSpec returns, is that function's body."""
+        last = body[-1] if body else None
+        only = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
+        call = only.value if isinstance(only, cst.Return) else None
+        name = simple_name(call.func) if isinstance(call, cst.Call) else ""
+        function = self._functions.get(name)
+        given = _given(call, function) if function is not None and isinstance(call, cst.Call) else None
+        if (
+            function is None
+            or given is None
+            or name in self.used
+            or function.decorators
+            or not makes(self._script, function, SPEC)
+        ):
+            return list(body)
+        assert isinstance(call, cst.Call)
+        passed = {key: value for key, value in given.items() if code(value) != key}
+        same = {key: code(value) for key, value in passed.items() if isinstance(value, cst.Name) and value.value in _PARAMETERS}
+        rest = {key: value for key, value in passed.items() if key not in same}
+        inside = [
+            one
+            for one in function.body.body
+            if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
+        ]
+        taken = {each for one in body[:-1] for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(
+            _PARAMETERS
+        )
+        own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
+        clashing = own & taken
+        names = {**{key: _renamed(function, key) for key in clashing}, **same}
+        if names:
+            if set(names.values()) & (taken | own) - set(same.values()) or (set(same.values()) & own):
+                return list(body)
+            function = self._script.renamed(function, names)
+            inside = [
+                one
+                for one in function.body.body
+                if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
+            ]
+        self.used.setdefault(name, call)
+        bindings = [_assigned(cst.Name(names.get(key, key)), value) for key, value in rest.items()]
+        return [*body[:-1], *bindings, *inside]
 
     def put_in(
         self, block: Sequence[Statement], around: Sequence[Statement], names: frozenset[str] = frozenset()
@@ -79,8 +126,10 @@ class _Putting:
         if name in self.used:
             function = self._script.copied(function)
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
+        if self._functions[name] in self._script.module.body and reads_and_writes(function)[0] & _bound(rest) - {name}:
+            return None  # a name of the script means something else around the call
         taken = names.union(*(name for one in rest for name in reads_and_writes(one)))
-        inside = self._statements(statement, function, set(taken - _bound([statement])))
+        inside = self._statements(statement, function, set(taken - _bound([statement]) - self._script.attributes))
         if inside is not None:
             self.used.setdefault(name, call)
         return inside
@@ -93,29 +142,22 @@ class _Putting:
         if given is None:
             given = _given(call, function) if call is not None else None
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        last = body[-1] if body else None
-        scope = (
-            last if isinstance(last, cst.With) and isinstance(last.body, cst.IndentedBlock) else None
-        )  # it returns from a scope
-        within = (
-            [one for one in scope.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            if scope is not None
-            else []
-        )
-        last = within[-1] if within else last
-        if assignment is None or given is None or not isinstance(last, cst.SimpleStatementLine) or function.decorators:
+        scope, within = _scope_of_return(body) if assignment is not None else (None, [])
+        last = [*body, *within][-1] if body else None
+        if given is None or function.decorators or (assignment is not None and not isinstance(last, cst.SimpleStatementLine)):
             return None
-        returned = last.body[0]
+        returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
         inner_returns = {each for one in nodes(function.body, cst.FunctionDef) for each in nodes(one, cst.Return)}
         jumps = [
             one for one in nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal) if one not in inner_returns
         ]
-        if not isinstance(returned, cst.Return) or returned.value is None or jumps != [returned]:
+        if jumps != ([] if assignment is None else [returned]) or not (assignment is None or _returns_value(returned)):
             return None
-        inner = [one for one in body[:-1] if not is_text(one)]
+        inner = [one for one in (body if assignment is None else body[:-1]) if not is_text(one) and code(one).strip() != "pass"]
         passed = {name: value for name, value in given.items() if code(value) != name}
         read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
-        clashing = (_bound([*inner, *within]) | set(passed)) & taken | set(passed) & read
+        own = _bound([*inner, *within]) - self._script.attributes
+        clashing = (own | set(passed)) & taken | set(passed) & read
         if clashing:
             names = {name: _renamed(function, name) for name in clashing}
             other = self._script.renamed(function, names)
@@ -123,7 +165,13 @@ class _Putting:
             return None if set(names.values()) & taken else self._statements(statement, other, taken, same)
         bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
         ended: list[Statement] = []
-        if code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1:
+        if (
+            assignment is not None
+            and isinstance(returned, cst.Return)
+            and returned.value is not None
+            and isinstance(last, cst.SimpleStatementLine)
+            and (code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1)
+        ):
             ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
         made: list[Statement] = [*bindings, *inner]
         if scope is None:
@@ -131,6 +179,8 @@ class _Putting:
         elif within[:-1] or ended:
             made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
         assert isinstance(statement, cst.SimpleStatementLine)
+        if not made:
+            return made
         made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
         return made
 
@@ -151,6 +201,18 @@ class _Putting:
         return statement.with_changes(orelse=changed) if changed is not None else None
 
 
+def _scope_of_return(body: Sequence[Statement]) -> tuple[cst.With | None, list[Statement]]:
+    """Returns the block at the end of a function from inside of which it returns, and the statements of the block."""
+    last = body[-1] if body else None
+    if not isinstance(last, cst.With) or not isinstance(last.body, cst.IndentedBlock):
+        return None, []
+    return last, [one for one in last.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+
+
+def _returns_value(statement: cst.CSTNode | None) -> bool:
+    return isinstance(statement, cst.Return) and statement.value is not None
+
+
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:
     """Returns True for a statement that was put in from a function, or gives one of its parameters a value."""
     parameters = {name for one in function.params.params for name in (one.name.value, _renamed(function, one.name.value))}
@@ -166,9 +228,11 @@ def _renamed(function: cst.FunctionDef, name: str) -> str:
 
 
 def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | None]:
-    """Returns a statement's only assignment, and the call whose result it takes."""
+    """Returns a statement's only assignment, and the call whose result it takes; no assignment for a call whose result nothing takes."""
     if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
         only = statement.body[0]
+        if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call):
+            return None, only.value
         if isinstance(only, cst.Assign) and isinstance(only.value, cst.Call):
             return only, only.value
     return None, None

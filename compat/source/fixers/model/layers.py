@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, parsed
 
 _WEIGHTS = (
     "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
@@ -54,13 +54,17 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.layers.batch_norm": ("FusedBatchNormalization", _CONTRIB_NORM),
     "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
     "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
+    "contrib.layers.dropout": (
+        "Dropout",
+        ("inputs", "keep_prob", "noise_shape", "is_training", "outputs_collections", "scope", "seed"),
+    ),
     "contrib.layers.flatten": ("Flatten", ("inputs",)),
     "contrib.layers.fully_connected": ("Dense", ("inputs", "num_outputs", *_CONTRIB_WEIGHTS)),
     "contrib.layers.max_pool2d": ("MaxPooling2D", ("inputs", "kernel_size", "stride", "padding")),
     "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
     "layers.max_pooling1d": ("MaxPooling1D", _POOL),
     "layers.max_pooling2d": ("MaxPooling2D", _POOL),
-    "feature_column.input_layer": ("DenseFeatures", ("inputs", "feature_columns")),
+    "feature_column.input_layer": ("DenseFeatures", ("features", "feature_columns")),
 }
 """Function below ``tf``: the class below ``tf_keras.layers``, and TensorFlow 1's parameters, which Keras names alike.
 
@@ -77,18 +81,24 @@ _NORMED = {
     "inputs": "inputs", "decay": "momentum", "center": "center", "scale": "scale", "epsilon": "epsilon", "is_training": "training",
     "trainable": "trainable", "updates_collections": "", "fused": "fused", "scope": "name", "reuse": "",
 }  # fmt: skip
+_DROPPED = {
+    "inputs": "inputs", "keep_prob": "rate", "noise_shape": "noise_shape", "is_training": "training", "scope": "name", "seed": "seed",
+}  # fmt: skip
 _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.avg_pool2d": ("AvgPool2D", _POOLED, {"strides": "2"}),
     "contrib.layers.batch_norm": ("BatchNorm", _NORMED, {"momentum": "0.999", "scale": "False"}),
     "contrib.layers.conv2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.convolution2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.dropout": ("Dropout", _DROPPED, {}),
     "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),
+    "feature_column.input_layer": ("input_layer", {"features": "inputs", "feature_columns": "feature_columns"}, {}),
 }
 """Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
 """Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
-_FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
+FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
 """Class below ``tf.layers``: the function that makes such a layer and calls it."""
 TRAINING = {"batch_normalization": "False", "dropout": "False", "batch_norm": "True"}
 """Functions whose layers are told if they train, and what they do if nothing is said."""
@@ -113,33 +123,18 @@ def is_keras(name: str) -> bool:
     return below != name and below.startswith(("layers.", "models.", "applications.", "Model", "Sequential"))
 
 
-def with_functions(script: Script) -> str:
-    """Returns the source in which layers that are called where they are made are calls of functions.
+def frozen(old: cst.Call, new: cst.Call) -> cst.Call:
+    """Returns a call of batch norm whose moving averages never change.
 
-    Args:
-        script: Script.
-
-    Example:
-        >>> with_functions(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
-        "import tensorflow as tf; net = tf.layers.dense(net, 9, name='a')"
+    Raises:
+        UnconvertibleError: The momentum has no name in the call.
     """
-    return script.module.visit(_Functions(script)).code
-
-
-class _Functions(cst.CSTTransformer):
-    def __init__(self, script: Script) -> None:
-        super().__init__()
-        self._script = script
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
-        made = updated_node.func
-        function = _FUNCTIONS.get(self._script.called(original_node.func).removeprefix("tensorflow.layers."))
-        first = updated_node.args[0] if updated_node.args else None
-        if function is None or first is None or first.keyword or first.star or not isinstance(made, cst.Call):
-            return updated_node
-        assert isinstance(made.func, cst.Attribute)
-        every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
-        return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+    assert isinstance(old.func, cst.Attribute)
+    name = "decay" if old.func.attr.value == "batch_norm" else "momentum"
+    kept = [one for one in new.args if one.keyword is None or one.keyword.value != name]
+    if sum(one.keyword is None for one in kept) > (1 if name == "decay" else 2):
+        raise UnconvertibleError(old, code(old.func), f"nothing updates its averages; write {name}=1.0")
+    return new.with_changes(args=[*kept, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=_EQUAL)])
 
 
 def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, str, Arguments, dict[str, str]]:
@@ -163,10 +158,13 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
     default, renames, always = _RENAMED.get(
         name, (function, {key: key.replace("reuse", "") for key in (row[1] if row else ())}, {})
     )
+    if name == "contrib.layers.dropout":
+        given = {"is_training": cst.Name("True"), **(given or {})}
+        given = {key: parsed(f"1.0 - ({code(value)})") if key == "keep_prob" else value for key, value in given.items()}
     replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
     given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
     none_is_not_zero = "biases_initializer" in given and code(given["biases_initializer"]) == "None"  # it takes the bias away
-    if row is None or "inputs" not in given or not given.keys() <= renames.keys() or none_is_not_zero:
+    if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys() or none_is_not_zero:
         raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
 
@@ -187,5 +185,5 @@ def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:
     if function in TRAINING:
         values.setdefault("training", TRAINING[function])
     first = values.pop("inputs")
-    called = f"tf.layers.{_FUNCTIONS[keras]}" if keras in _FUNCTIONS else FUSED_NORMS[1]
+    called = f"tf.layers.{FUNCTIONS[keras]}" if keras in FUNCTIONS else FUSED_NORMS[1]
     return f"{called}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"

@@ -52,6 +52,8 @@ _CLIPS = {
     "tensorflow.clip_by_global_norm": "global_clipnorm",
 }
 """Functions that clip, and the arguments of a Keras optimizer that do the same."""
+_SAME_GRADIENTS = ("name", "colocate_gradients_with_ops", "gate_gradients")
+"""Arguments of ``tf.gradients`` that change no value."""
 _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
@@ -330,7 +332,7 @@ class _Finder:
                     return self._take_gradients(self._of_all(bound), place, maker)
         if isinstance(value, cst.Call) and self._script.called(value) == "tensorflow.gradients":
             given = arguments(value, ("ys", "xs")) or {}
-            if given.keys() == {"ys", "xs"} and self._all_variables(given["xs"], end):
+            if {"ys", "xs"} <= given.keys() <= {"ys", "xs", *_SAME_GRADIENTS} and self._all_variables(given["xs"], end):
                 return self._check_loss(value, given["ys"])
         if isinstance(value, cst.ListComp) and isinstance(value.for_in.target, cst.Name):
             name = value.for_in.target.value

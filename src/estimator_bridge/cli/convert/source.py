@@ -6,7 +6,9 @@ import argparse
 import ast
 import dataclasses
 import difflib
+import functools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -139,7 +141,9 @@ def _sources(script: Path, python2: bool) -> dict[Path, Source]:
     return {path: _read(path, python2) for path in paths}
 
 
-def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool) -> dict[Path, Conversion]:
+def _converted(
+    sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path | None = None
+) -> dict[Path, Conversion]:
     """Returns the conversions of a script and of its modules.
 
     Args:
@@ -147,11 +151,17 @@ def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, pytho
         together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
         shim: Value of ``shim`` in ``convert``.
         python2: True if the files were written for Python 2.
+        root: Folder below which Python finds the modules; that of the script if nothing is given.
     """
     from estimator_bridge.compat.source.fixers.conversion import convert
+    from estimator_bridge.compat.source.merging import Modules, merge_all
 
     script = next(iter(sources))
-    found = {path: convert(one.text, shim=shim) for path, one in sources.items()}
+    modules = Modules({path: one.text for path, one in sources.items()}, root or script.parent)
+    merged = merge_all(modules)
+    texts = {path: merged[path].text if path in merged else one.text for path, one in sources.items()}
+    asked = {path: functools.partial(modules.may_make_layers, path) for path in sources}
+    found = {path: convert(text, shim=shim, may_make_layers=asked[path]) for path, text in texts.items()}
     if together:
         elsewhere: dict[str, str] = {}
         makers: set[str] = set()
@@ -161,8 +171,11 @@ def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, pytho
                 module = ".".join(parts[place:])
                 elsewhere |= {f"{module}.{function}": model for function, model in conversion.models.items()}
                 makers |= {f"{module}.{function}" for function in conversion.makers}
-        if elsewhere or makers:
-            found = {path: convert(one.text, elsewhere, shim, makers) for path, one in sources.items()}
+        names = {one.rpartition(".")[2] for one in (*elsewhere, *makers)}
+        for path, text in texts.items():
+            if names & set(re.findall(r"\w+", text)) - found[path].models.keys():
+                found[path] = convert(text, elsewhere, shim, makers, asked[path])
+    found = {path: one.in_lines(merged[path].lines) if path in merged else one for path, one in found.items()}
     found = {path: _with_losses(sources[path], one, python2) for path, one in found.items()}
     return {
         path: one for path, one in found.items() if path == script or together or one.text != sources[path].text or one.changes

@@ -9,7 +9,13 @@ import pytest
 from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
 from tests.running import ROOT, estimator_bridge_command
 
-MORE = {"builders": ("narrow",), "chosen": ("plain",), "linear": ("classes", "numbers"), "clipped": ("value", "norm", "loss")}
+MORE = {
+    "builders": ("narrow",),
+    "chosen": ("plain",),
+    "linear": ("classes", "numbers"),
+    "clipped": ("value", "norm", "loss"),
+    "objects": ("method",),
+}
 """Arguments of scripts that train another model with them."""
 pytestmark = pytest.mark.once  # printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow
 RUNS = [*((name,) for name in WHOLE), *((name, argument) for name, arguments in MORE.items() for argument in arguments)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import runpy
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ import tf_keras
 from estimator_bridge import legacy
 from estimator_bridge.compat.source.fixers.estimators import support
 from estimator_bridge.compat.source.fixers.model import metrics
+from estimator_bridge.compat.source.fixers.model.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
 from estimator_bridge.compat.source.fixers.script import Script
@@ -123,6 +125,25 @@ def test_an_optimizer_updates_as_in_tensorflow_1(text: str) -> None:
 
 def test_every_optimizer_has_a_case() -> None:
     assert {text.removeprefix("tf.train.").partition("(")[0] for text in CALLS} == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("function", sorted(INITIALIZERS))
+@pytest.mark.parametrize("given", ["", "uniform=False", "uniform=True", "factor=0.7, mode='FAN_OUT'", "2.0, 'FAN_AVG', False"])
+def test_an_initializer_draws_as_in_contrib(function: str, given: str) -> None:
+    legacy.install()
+    if function != "variance_scaling_initializer" and ("factor" in given or "2.0" in given):
+        given = "uniform=True, dtype=tf.float32"
+    text = f"tf.contrib.layers.{function}({given}{', ' * bool(given)}seed=3)"
+    written = initializer(*call(text))
+    assert written is not None
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(1)
+        contrib = importlib.import_module("estimator_bridge.legacy.contrib.layers")
+        old = session.run(eval(text.replace("tf.contrib.layers.", "contrib."), {"tf": tf, "contrib": contrib})([4, 5, 6]))
+    with tf.Graph().as_default(), v1.Session() as session:
+        v1.set_random_seed(1)
+        new = session.run(eval(f"tf.{written}", {"tf": v1})([4, 5, 6]))
+    np.testing.assert_allclose(new, old, rtol=1e-6)
 
 
 DECAYS = [

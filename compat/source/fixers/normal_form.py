@@ -1,0 +1,147 @@
+"""One form for what scripts write in several ways, so that each fixer needs to know one."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.initializers import initializer
+from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS
+from estimator_bridge.compat.source.fixers.script import Script, nodes, parsed, simple_name
+
+_OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
+"""Modules whose imported names have fixers of their own."""
+_TOTAL = "tensorflow.losses.get_total_loss"
+_LOSSES = tuple(
+    f"tensorflow.losses.{name}"
+    for name in (
+        "absolute_difference", "cosine_distance", "hinge_loss", "huber_loss", "log_loss", "mean_pairwise_squared_error", "mean_squared_error",
+        "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy", "add_loss", "compute_weighted_loss",
+    )
+)  # fmt: skip
+"""Functions that add a loss to those of which ``get_total_loss`` is the sum."""
+
+
+def in_normal_form(script: Script) -> str:
+    """Returns the source in another form that computes the same, each statement in its lines.
+
+    Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
+    functions, and initial values of contrib are those of the core.
+
+    Args:
+        script: Script.
+
+    Example:
+        >>> in_normal_form(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
+        "import tensorflow as tf; net = tf.layers.dense(net, 9, name='a')"
+        >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.contrib import rnn as r; r.GRUCell(3)"))
+        'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
+    """
+    return script.module.visit(_NormalForm(script)).code
+
+
+class _NormalForm(cst.CSTTransformer):
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self._script = script
+        self._totals: dict[cst.CSTNode, str] = {}
+        self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
+        imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
+        bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
+        self._has_tf = "tf" in bound and all(
+            script.name(one) == "tensorflow"
+            for one in nodes(script.module, cst.Name)
+            if simple_name(one) == "tf" and script.name(one)
+        )
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Global(self, node: cst.Global) -> bool:
+        return False
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(name=original_node.name)
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        totals = [one for one in nodes(node.body, cst.Call) if self._script.called(one) == _TOTAL]
+        losses = [one for one in nodes(node.body, cst.Call) if self._script.called(one) in _LOSSES]
+        named = _named_values(node)
+        taken = {simple_name(one) for one in nodes(node, cst.Name)}
+        functions = [
+            one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node
+        ]
+        adding = {
+            one.name.value for one in functions if any(self._script.called(each) in _LOSSES for each in nodes(one, cst.Call))
+        }
+        if taken & adding:
+            return
+        if not all(isinstance(one, cst.Call) and not one.args for one in totals):
+            return
+        if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
+            return
+        for place, one in enumerate(losses):
+            if not named[one]:
+                named[one] = f"loss_{place + 1}"
+                if named[one] in taken:
+                    return
+                self._named[one] = named[one]
+        texts = [named[one] for one in losses]
+        if len(set(texts)) == len(texts):
+            self._totals.update(
+                dict.fromkeys(totals, f"tf.add_n([{', '.join(texts)}, *tf.losses.get_regularization_losses()])")
+            )
+
+    def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
+        name = self._named.get(original_node.value)
+        return cst.Assign([cst.AssignTarget(cst.Name(name))], updated_node.value) if name is not None else updated_node
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        name = self._script.imported_as(original_node)
+        if not self._has_tf or not name.startswith("tensorflow.") or f"{name}.".startswith(_OTHER_FORM):
+            return updated_node
+        return parsed(name.replace("tensorflow", "tf", 1))
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        if original_node in self._totals:
+            return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
+        text = initializer(self._script, original_node)
+        if text is not None:
+            new = parsed(f"tf.{text}")
+            assert isinstance(new, cst.Call)
+            return new
+        made = updated_node.func
+        function = FUNCTIONS.get(self._script.called(original_node.func).removeprefix("tensorflow.layers."))
+        first = updated_node.args[0] if updated_node.args else None
+        if function is None or first is None or first.keyword or first.star or not isinstance(made, cst.Call):
+            return updated_node
+        assert isinstance(made.func, cst.Attribute)
+        every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
+        return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+
+def _named_values(function: cst.FunctionDef) -> dict[cst.CSTNode, str]:
+    """Returns the values of a function's own statements with the names that they get; the name is empty if nothing takes a value."""
+    named: dict[cst.CSTNode, str] = {}
+    for line in function.body.body:
+        only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+        if isinstance(only, cst.Assign) and len(only.targets) == 1 and isinstance(only.targets[0].target, cst.Name):
+            named[only.value] = only.targets[0].target.value
+        elif isinstance(only, cst.Expr):
+            named[only.value] = ""
+    return named
+
+
+def _reduces(call: cst.CSTNode) -> bool:
+    """Returns True for a loss that goes to another collection, or has no value of its own."""
+    assert isinstance(call, cst.Call)
+    given = {one.keyword.value for one in call.args if one.keyword is not None}
+    return bool(given & {"loss_collection", "reduction"}) or call.func.deep_equals(cst.Name("add_loss")) or len(call.args) > 4

@@ -1,0 +1,30 @@
+"""Names of ``tf.contrib`` that mean an object which TensorFlow 1 has outside of contrib, too."""
+
+from __future__ import annotations
+
+_CELLS = (
+    "BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell", "LSTMStateTuple", "MultiRNNCell",
+    "RNNCell", "ResidualWrapper",
+)  # fmt: skip
+_OF_SLIM = (
+    "avg_pool2d", "batch_norm", "conv2d", "convolution2d", "dropout", "flatten", "fully_connected", "l1_regularizer", "l2_regularizer",
+    "max_pool2d", "one_hot_encoding", "variance_scaling_initializer", "xavier_initializer", "xavier_initializer_conv2d",
+)  # fmt: skip
+SAME_NAMES = {
+    **{f"contrib.rnn.{name}": f"nn.rnn_cell.{name}" for name in _CELLS},
+    **{f"contrib.rnn.{name}": f"nn.{name}" for name in ("static_rnn", "static_bidirectional_rnn", "static_state_saving_rnn")},
+    **{f"contrib.slim.{name}": f"contrib.layers.{name}" for name in _OF_SLIM},
+    **{f"contrib.framework.{name}": f"train.{name}" for name in ("get_global_step", "get_or_create_global_step")},
+}
+"""Name below ``tf``: the other name of the same object."""
+
+
+def outside_of_contrib(name: str) -> str:
+    """Returns the name outside of contrib of what a name below ``tensorflow`` means; the name itself if there is none.
+
+    Example:
+        >>> outside_of_contrib("tensorflow.contrib.rnn.GRUCell"), outside_of_contrib("tensorflow.nn.relu")
+        ('tensorflow.nn.rnn_cell.GRUCell', 'tensorflow.nn.relu')
+    """
+    other = SAME_NAMES.get(name.removeprefix("tensorflow."))
+    return f"tensorflow.{other}" if other else name

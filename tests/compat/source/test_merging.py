@@ -1,0 +1,116 @@
+"""Functions of other modules that make a network come into the script; all else stays where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from estimator_bridge.compat.source.merging import Merged, Modules, merge_all
+
+ROOT = Path("/project")
+SCRIPT = """import tensorflow as tf
+from net.blocks import build, WIDTH  # the network
+from net import heads as H
+
+
+def model_fn(features, labels, mode):
+    net = build(features, WIDTH)
+    logits = H.logits(net, 3)
+    return tf.estimator.EstimatorSpec(mode, predictions=logits)
+"""
+BLOCKS = """import tensorflow as tf
+from . import sizes
+
+WIDTH = 6
+_RATE = 0.3
+
+
+# builds
+def build(x, units):
+    return tf.layers.dropout(tf.layers.dense(x, units + sizes.MORE), _RATE)  # wide
+
+
+def other(x):
+    return x * WIDTH
+"""
+HEADS = """import tensorflow as tf
+
+
+def logits(x, n):
+    return tf.layers.dense(x, n)
+"""
+FILES = {
+    "train.py": SCRIPT,
+    "net/__init__.py": "",
+    "net/blocks.py": BLOCKS,
+    "net/heads.py": HEADS,
+    "net/sizes.py": "MORE = 1\n",
+}
+
+
+def merged(files: Mapping[str, str]) -> dict[str, Merged]:
+    """Returns the files that change, by their names."""
+    modules = Modules({ROOT / name: text for name, text in files.items()}, ROOT)
+    return {str(path.relative_to(ROOT)): one for path, one in merge_all(modules).items()}
+
+
+def test_a_script_gets_the_functions_that_make_layers() -> None:
+    found = merged(FILES)["train.py"]
+    lines = [line for line in found.text.split("\n") if line]
+    assert lines[:6] == [
+        "import tensorflow as tf",
+        "from net.blocks import WIDTH",
+        "# the network",
+        "from net import heads as H",
+        "from net import sizes",
+        "from net.blocks import _RATE",
+    ]
+    assert "def build(x, units):" in lines
+    assert "def heads_logits(x, n):" in lines  # logits is a variable of the model function
+    assert "    logits = heads_logits(net, 3)" in lines
+    assert "    return tf.layers.dropout(tf.layers.dense(x, units + sizes.MORE), _RATE)  # wide" in lines
+
+
+def test_each_line_has_its_number_in_the_old_script() -> None:
+    found = merged(FILES)["train.py"]
+    old = SCRIPT.split("\n")
+    for text, number in zip(found.text.split("\n"), found.lines, strict=True):
+        if text.startswith(("def model_fn", "    net =")):
+            assert old[number - 1] == text
+
+
+def test_a_module_keeps_what_others_need() -> None:
+    rest = merged(FILES)["net/blocks.py"].text
+    assert "def build" not in rest
+    assert "def other" in rest
+    assert "# builds" in rest
+    user = "from net.blocks import build\nprint(build)\n"
+    assert "net/blocks.py" not in merged({**FILES, "another.py": user})
+
+
+def test_functions_without_layers_stay_in_their_modules() -> None:
+    assert merged({"train.py": SCRIPT, "net/__init__.py": "", "net/blocks.py": "def build(x, n): return x\nWIDTH = 1\n"}) == {}
+
+
+def test_imports_of_everything_are_followed() -> None:
+    script = SCRIPT.replace("from net.blocks import build, WIDTH  # the network", "from net.blocks import *")
+    assert "def build(x, units):" in merged({**FILES, "train.py": script})["train.py"].text
+
+
+def test_an_import_of_which_nothing_is_known_may_make_layers() -> None:
+    modules = Modules({ROOT / name: text for name, text in FILES.items()}, ROOT)
+    path = ROOT / "train.py"
+    unknown = (
+        "net.blocks.other",
+        "net.blocks.build",
+        "elsewhere.network",
+        "tensorflow_hub.Module",
+        "numpy.sum",
+        "os.path.join",
+    )
+    assert [modules.may_make_layers(path, name) for name in unknown] == [False, True, True, True, False, False]
+
+
+def test_a_function_that_imports_by_its_modules_place_stays() -> None:
+    blocks = BLOCKS.replace("def build(x, units):\n", "def build(x, units):\n    from . import sizes\n\n")
+    assert "def build" not in merged({**FILES, "net/blocks.py": blocks})["train.py"].text

@@ -1,0 +1,100 @@
+"""Objects of a model function become functions if each use of them is known; else the script stays as it is."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from estimator_bridge.compat.source.objects import unfolded
+
+SCRIPT = """
+class Net(Base):
+    def __init__(self, n):
+        self.n = n
+
+    def __call__(self, x):
+        return tf.layers.dense(x, self.n)
+
+
+def model_fn(features, labels, mode):
+    net = Net(3)
+    y = net(features)
+    return tf.estimator.EstimatorSpec(mode, loss=y)
+"""
+PLAIN = SCRIPT.replace("(Base)", "")
+
+
+def check_noop(text: str) -> None:
+    """Asserts that a script stays as it is."""
+    assert unfolded(text).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT,
+        PLAIN.replace("self.n = n", "register(self)"),
+        PLAIN.replace("y = net(features)", "y = apply(net, features)"),
+        PLAIN.replace("tf.layers.dense(x, self.n)", "tf.layers.dense(x, self.unknown)"),
+        PLAIN.replace("    def __call__", "    @property\n    def __call__"),
+        PLAIN.replace("tf.layers.dense(x, self.n)", "x * self.n"),
+        PLAIN.replace("y = net(features)", "net_n = net(features)"),
+        PLAIN.replace("self.n = n", "def keep():\n            self.n = n\n        keep()"),
+    ],
+    ids=[
+        "unknown base",
+        "bare self",
+        "passed on",
+        "unknown attribute",
+        "decorated",
+        "no layers",
+        "taken name",
+        "kept by a closure",
+    ],
+)
+def test_an_object_with_a_use_that_is_not_known_stays(text: str) -> None:
+    check_noop(text)
+
+
+def test_attributes_are_variables_and_methods_are_functions() -> None:
+    found = unfolded(PLAIN)
+    assert (set(found.functions), set(found.variables)) == ({"net_init", "net_call"}, {"net_n"})
+    assert "class" not in found.text
+    ast.parse(found.text)
+    assert len(found.lines) == found.text.count("\n") + 1
+
+
+METHOD = """
+class Trainer:
+    def head(self, net):
+        return tf.layers.dense(net, self.size)
+
+    def _model_fn(self, features, labels, mode):
+        return tf.estimator.EstimatorSpec(mode, loss=self.head(features))
+
+    def run(self):
+        return tf.estimator.Estimator(model_fn=self._model_fn)
+"""
+
+
+def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
+    text = unfolded(METHOD).text
+    assert "tf.estimator.Estimator(model_fn=self._model_fn())" in text
+    assert "loss=head_of_Trainer(features)" in text
+    assert "tf.layers.dense(net, outer.size)" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        METHOD.replace("self.head(features)", "self.network(features)"),
+        METHOD.replace(
+            "        return tf.estimator.EstimatorSpec", "        self.mode = mode\n        return tf.estimator.EstimatorSpec"
+        ),
+        METHOD.replace("model_fn=self._model_fn", "model_fn=wrapped(self._model_fn)"),
+    ],
+    ids=["may make layers", "keeps a value", "passed on"],
+)
+def test_a_method_with_a_use_that_is_not_known_stays(text: str) -> None:
+    check_noop(text)
