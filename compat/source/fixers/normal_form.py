@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.keras_classes import as_keras, layers_in_classes
 from estimator_bridge.compat.source.fixers.model.initializers import initializer
 from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS
-from estimator_bridge.compat.source.fixers.script import Script, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
@@ -45,6 +46,7 @@ class _NormalForm(cst.CSTTransformer):
         self._script = script
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
+        self._in_classes = {*layers_in_classes(script)} if "keras" in script.module.code else set()
         imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
         bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
         self._has_tf = "tf" in bound and all(
@@ -84,7 +86,8 @@ class _NormalForm(cst.CSTTransformer):
         }
         if taken & adding:
             return
-        if not all(isinstance(one, cst.Call) and not one.args for one in totals):
+        alone = {one: _alone(one) for one in totals}
+        if None in alone.values():
             return
         if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
             return
@@ -96,9 +99,10 @@ class _NormalForm(cst.CSTTransformer):
                 self._named[one] = named[one]
         texts = [named[one] for one in losses]
         if len(set(texts)) == len(texts):
-            self._totals.update(
-                dict.fromkeys(totals, f"tf.add_n([{', '.join(texts)}, *tf.losses.get_regularization_losses()])")
-            )
+            penalties = "*tf.losses.get_regularization_losses()"
+            self._totals |= {
+                one: f"tf.add_n([{', '.join([*texts, *([] if is_alone else [penalties])])}])" for one, is_alone in alone.items()
+            }
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
         name = self._named.get(original_node.value)
@@ -110,7 +114,9 @@ class _NormalForm(cst.CSTTransformer):
             return updated_node
         return parsed(name.replace("tensorflow", "tf", 1))
 
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if original_node in self._in_classes:
+            return as_keras(self._script, original_node, updated_node)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
         text = initializer(self._script, original_node)
@@ -138,6 +144,17 @@ def _named_values(function: cst.FunctionDef) -> dict[cst.CSTNode, str]:
         elif isinstance(only, cst.Expr):
             named[only.value] = ""
     return named
+
+
+def _alone(call: cst.CSTNode) -> bool | None:
+    """Returns True for a total of losses without penalties, False for one with them, None for one of other losses."""
+    given = arguments(call, ("add_regularization_losses", "name")) if isinstance(call, cst.Call) else None
+    asked = code((given or {}).get("add_regularization_losses", cst.Name("True")))
+    return (
+        asked == "False"
+        if given is not None and given.keys() <= {"add_regularization_losses", "name"} and asked in ("True", "False")
+        else None
+    )
 
 
 def _reduces(call: cst.CSTNode) -> bool:

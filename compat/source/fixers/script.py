@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import libcst as cst
@@ -136,11 +136,16 @@ class Script:
         """Returns a copy of a part of the script, whose names mean the same."""
         return self._known_as(node, node.deep_clone())
 
-    def replaced(self, node: _Node, old: cst.Name, new: cst.Name) -> _Node:
-        """Returns a part of the script with another name in the place of one."""
-        changed = node.deep_replace(old, new)
+    def replaced(self, node: _Node, new: Mapping[cst.CSTNode, cst.BaseExpression]) -> _Node:
+        """Returns a part of the script with other expressions in the place of some.
+
+        Args:
+            node: Part of the script.
+            new: Expression for each one that goes.
+        """
+        changed = node.visit(_Replacing(new))
         assert isinstance(changed, type(node))
-        return self._known_as(node, changed)
+        return self._known_as(node, changed, new)
 
     def renamed(self, node: _Node, names: Mapping[str, str]) -> _Node:
         """Returns a part of the script with other variables in the place of some."""
@@ -149,13 +154,18 @@ class Script:
         assert isinstance(changed, type(node))
         return self._known_as(node, changed)
 
-    def _known_as(self, node: _Node, copy: _Node) -> _Node:
-        for old, new in zip(nodes(node, cst.CSTNode), nodes(copy, cst.CSTNode), strict=True):  # type: ignore[type-abstract]
+    def _known_as(self, node: _Node, copy: _Node, without: Collection[cst.CSTNode] = ()) -> _Node:
+        pending: list[tuple[cst.CSTNode, cst.CSTNode]] = [(node, copy)]
+        while pending:
+            old, new = pending.pop()
+            if old in without:
+                continue
             self._origins[new] = self.origin(old)
             if old in self._names:
                 self._names[new] = self._names[old]
             if old in self._positions:
                 self._positions[new] = self._positions[old]
+            pending += zip(_children(old), _children(new), strict=True)
         return copy
 
     def origin(self, node: cst.CSTNode) -> cst.CSTNode:
@@ -188,6 +198,15 @@ def _bound_by(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     yield from filter(None, (getattr(node, part, None) for part in ("name", "target")))
 
 
+class _Replacing(cst.CSTTransformer):
+    def __init__(self, new: Mapping[cst.CSTNode, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._new = new
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        return self._new.get(original_node, updated_node)
+
+
 class _Renaming(cst.CSTTransformer):
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
@@ -201,6 +220,9 @@ class _Renaming(cst.CSTTransformer):
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         return updated_node.with_changes(keyword=original_node.keyword)
+
+
+_OF_SEVERAL = cst.BinaryOperation | cst.UnaryOperation | cst.BooleanOperation | cst.Comparison | cst.IfExp | cst.Lambda
 
 
 class _WithValues(cst.CSTTransformer):
@@ -218,7 +240,7 @@ class _WithValues(cst.CSTTransformer):
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         value = self._values.get(original_node.value, updated_node)
-        return parsed(f"({code(value)})") if isinstance(value, cst.BinaryOperation | cst.UnaryOperation) else value
+        return parsed(f"({code(value)})") if isinstance(value, _OF_SEVERAL) and not value.lpar else value
 
 
 def with_values(node: cst.BaseExpression, values: Mapping[str, cst.BaseExpression]) -> cst.BaseExpression:

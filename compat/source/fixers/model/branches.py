@@ -5,55 +5,156 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Branch, Mode, Statement, assigned_value
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.model.flow import Branch, Mode, Statement
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes
 
 _TRAINING = cst.Name("training")
+_Pairs = list[tuple[cst.BaseExpression, cst.BaseExpression]]
+_NOT_PLAIN = (
+    cst.Call,
+    cst.Lambda,
+    cst.ListComp,
+    cst.SetComp,
+    cst.DictComp,
+    cst.GeneratorExp,
+    cst.NamedExpr,
+    cst.Await,
+    cst.Yield,
+)
+_PARTS: dict[type[cst.CSTNode], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    cst.Arg: (("value",), ("keyword", "star")),
+    cst.Assign: (("value",), ("targets",)),
+    cst.Call: (("args",), ("func",)),
+    cst.Dict: (("elements",), ()),
+    cst.DictElement: (("value",), ("key",)),
+    cst.Element: (("value",), ()),
+    cst.Expr: (("value",), ()),
+    cst.IndentedBlock: (("body",), ()),
+    cst.List: (("elements",), ()),
+    cst.SimpleStatementLine: (("body",), ()),
+    cst.Tuple: (("elements",), ()),
+    cst.With: (("body",), ("items",)),
+}
+"""Class of a node: its fields with values that may depend on the mode, and those that are equal in all modes."""
 
 
 def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CSTNode] = frozenset()) -> dict[Mode, Branch]:
-    """Returns branches that share the statements of equal text; those that only differ in a flag get the method's ``training``.
+    """Returns branches that share the statements of equal text, and those that differ in values alone, which then depend on the mode.
 
-    A flag is the constant of ``training=True``, or of an assignment, that is True in training and False elsewhere. A text that a branch
-    has twice stays as it is.
+    Where training has True and the other modes False, the statement has the method's ``training``; where it has other values, such as
+    the rate of a dropout, a choice between them. A text that branches have a different number of times stays as it is.
 
     Args:
         script: Script around the statements.
         branches: Statements of a model function in each mode.
         untold: Calls that mean the same as with ``training=False``.
     """
-    told = {one: _text(one.visit(_Telling(untold))) for branch in branches.values() for one in branch.statements}
-    texts = {mode: Counter(told[one] for one in branch.statements) for mode, branch in branches.items()}
-    of_training = {*branches[Mode.TRAIN].statements}
-    known: dict[str, Statement] = {}
-    flagged: dict[str, Statement] = {}
+    told = {one: one.visit(_Telling(untold)) for branch in branches.values() for one in branch.statements}
+    keys = {mode: _keys(branch.statements, told) for mode, branch in branches.items()}
+    counts = {mode: Counter(text for text, _ in of_mode) for mode, of_mode in keys.items()}
+    chosen = _chosen(script, branches, told, keys)
+    known: dict[tuple[str, int], Statement] = {}
     found = {}
     for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT):
         if mode not in branches:
             continue
         statements: list[Statement] = []
-        for statement in branches[mode].statements:
-            text = told[statement]
-            flag = _flag(statement, mode is Mode.TRAIN)
-            with_flag = _text(statement.deep_replace(flag, _TRAINING)) if flag is not None else ""
-            if texts[mode][text] > 1:
+        for statement, key in zip(branches[mode].statements, keys[mode], strict=True):
+            if statement in chosen:
+                statements.append(chosen[statement])
+            elif len({count[key[0]] for count in counts.values()} - {0}) > 1:
                 statements.append(statement)
-            elif text in known:
-                statements.append(known[text])
-            elif flag is not None and mode is Mode.TRAIN and _is_elsewhere(with_flag, branches, of_training):
-                flagged[with_flag] = script.replaced(statement, flag, _TRAINING)
-                statements.append(flagged[with_flag])
-            elif with_flag in flagged:
-                statements.append(flagged[with_flag])
             else:
-                known[text] = statement
-                statements.append(statement)
+                statements.append(known.setdefault(key, statement))
         found[mode] = dataclasses.replace(branches[mode], statements=tuple(statements))
     return found
+
+
+def _keys(statements: Sequence[Statement], told: Mapping[Statement, object]) -> list[tuple[str, int]]:
+    """Returns the text of each statement, and how often it was there before."""
+    before: Counter[str] = Counter()
+    found = []
+    for statement in statements:
+        text = _text(told[statement])
+        found.append((text, before[text]))
+        before[text] += 1
+    return found
+
+
+def _chosen(
+    script: Script,
+    branches: Mapping[Mode, Branch],
+    told: Mapping[Statement, object],
+    keys: Mapping[Mode, Sequence[tuple[str, int]]],
+) -> dict[Statement, Statement]:
+    """Returns the statement that stands for one of training and those of other modes that differ from it in values alone."""
+    found: dict[Statement, Statement] = {}
+    own = {*keys[Mode.TRAIN]}
+    others = {mode: branch for mode, branch in branches.items() if mode is not Mode.TRAIN}
+    left = {
+        mode: [one for one, key in zip(branch.statements, keys[mode], strict=True) if key not in own]
+        for mode, branch in others.items()
+    }
+    for statement, key in zip(branches[Mode.TRAIN].statements, keys[Mode.TRAIN], strict=True):
+        if any(key in keys[mode] for mode in others):
+            continue
+        partners = [
+            next((one for one in left[mode] if one not in found and _differences(statement, told[one])), None)
+            for mode in others
+        ]
+        same = [one for one in partners if one is not None]
+        if same and len({_text(told[one]) for one in same}) == 1:
+            differences = _differences(statement, told[same[0]]) or []
+            found[statement] = script.replaced(statement, {one: _choice(one, other) for one, other in differences})
+            found |= dict.fromkeys(same, found[statement])
+    return found
+
+
+def _choice(training: cst.BaseExpression, elsewhere: cst.BaseExpression) -> cst.BaseExpression:
+    """Returns the expression that is one value in training and another one elsewhere."""
+    values = code(training), code(elsewhere)
+    if values == ("True", "False"):
+        return _TRAINING
+    return (
+        cst.UnaryOperation(cst.Not(), _TRAINING) if values == ("False", "True") else cst.IfExp(_TRAINING, training, elsewhere)
+    )
+
+
+def _differences(one: cst.CSTNode, other: object) -> _Pairs | None:
+    """Returns the values in which two parts of a script differ, none if they mean the same; None if they differ in anything else."""
+    assert isinstance(other, cst.CSTNode)
+    values, fixed = _PARTS.get(type(one), ((), ()))
+    if values and type(one) is type(other) and all(_list(one, name) == _list(other, name) for name in fixed):
+        pairs = [(_nodes(one, name), _nodes(other, name)) for name in values]
+        if all(len(first) == len(second) for first, second in pairs):
+            inside = [_differences(*each) for first, second in pairs for each in zip(first, second, strict=True)]
+            if None not in inside:
+                return [each for found in inside for each in found or ()]
+    if not isinstance(one, cst.BaseExpression) or not isinstance(other, cst.BaseExpression):
+        return [] if code(one) == code(other) else None
+    if _text(one) == _text(other):
+        return []
+    return [(one, other)] if _is_plain(one) and _is_plain(other) else None
+
+
+def _nodes(node: cst.CSTNode, field: str) -> Sequence[cst.CSTNode]:
+    value: cst.CSTNode | Sequence[cst.CSTNode] = getattr(node, field)
+    return [value] if isinstance(value, cst.CSTNode) else value
+
+
+def _list(node: cst.CSTNode, field: str) -> list[str]:
+    """Returns the texts of what a field of a node has."""
+    value = getattr(node, field)
+    return [value or ""] if isinstance(value, str | None) else [code(one) for one in _nodes(node, field)]
+
+
+def _is_plain(value: cst.BaseExpression) -> bool:
+    """Returns True for an expression that only reads values."""
+    return next(nodes(value, *_NOT_PLAIN), None) is None
 
 
 def not_training(call: cst.Call) -> cst.Call:
@@ -73,29 +174,7 @@ class _Telling(cst.CSTTransformer):
         return not_training(updated_node) if original_node in self._untold else updated_node
 
 
-def _text(statement: cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel[cst.CSTNode]) -> str:
-    """Returns the source of a statement without comments, and as Python itself writes it."""
-    assert isinstance(statement, cst.CSTNode)
-    return ast.unparse(ast.parse(code(statement)))
-
-
-def _is_elsewhere(text: str, branches: Mapping[Mode, Branch], of_training: set[Statement]) -> bool:
-    """Returns True if another branch has a statement of its own that only differs in the flag."""
-    others = [one for mode, branch in branches.items() if mode is not Mode.TRAIN for one in branch.statements]
-    for one in others:
-        flag = _flag(one, False) if one not in of_training else None
-        if flag is not None and _text(one.deep_replace(flag, _TRAINING)) == text:
-            return True
-    return False
-
-
-def _flag(statement: Statement, value: bool) -> cst.Name | None:
-    """Returns the only constant of a value that says ``training``, or that a statement assigns."""
-    whole = assigned_value(statement)
-    found = [
-        one.value
-        for one in nodes(statement, cst.Arg)
-        if isinstance(one, cst.Arg) and one.keyword is not None and one.keyword.value == "training"
-    ]
-    flags = [one for one in (*found, whole) if isinstance(one, cst.Name) and simple_name(one) == str(value)]
-    return flags[0] if len(flags) == 1 else None
+def _text(part: object) -> str:
+    """Returns the source of a part of a script without comments, and as Python itself writes it."""
+    assert isinstance(part, cst.CSTNode)
+    return ast.unparse(ast.parse(code(part)))

@@ -104,7 +104,7 @@ class _Writer:
     def __init__(self, script: Script, parts: ModelFunction) -> None:
         self._script = script
         self._parts = parts
-        _, own = tainted_by({parts.features, parts.labels, "mode"} - {""}, parts.network)
+        _, own = tainted_by({parts.features, parts.labels, "mode", "training"} - {""}, parts.network)
         self._constant = [one for one in parts.network if not reads_and_writes(one)[1] & own]
         self._lifting = Lifting(script, parts.network, own)
 
@@ -163,6 +163,7 @@ class _Writer:
         bound = {name for statement in every for name in reads_and_writes(statement)[1]}
         bound |= {parameter.name.value for parameter in self._parts.node.params.params}
         outside = {name for statement in every for name in reads_and_writes(statement)[0]} - bound
+        bound |= {"training"} - reads_and_writes(parts.node.body)[0]  # an argument of some methods
         for name in sorted(outside & _ARGUMENTS):
             message = "it is a name of the script and an argument of the class; call it otherwise in the script"
             raise UnconvertibleError(parts.node, name, message)

@@ -297,7 +297,7 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
         if _returned(statement) is not None:
             return _spec(script, tests, statement, found)
-        if isinstance(statement, cst.If) and chosen is not None:
+        if isinstance(statement, cst.If) and chosen is not None and not _only_changes(tests, statement):
             spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
         elif isinstance(statement, cst.With) and _returns(statement):
             spec = _walk(script, tests, _statements(statement.body), mode, found)
@@ -310,6 +310,13 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
         if spec is not None:
             return spec
     return None
+
+
+def _only_changes(tests: ModeTests, statement: cst.If) -> bool:
+    """Returns True for a test of training that only gives names other values, made from what they were, such as a dropout."""
+    read, written = reads_and_writes(statement)
+    of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
+    return of_training and bool(written) and written <= read and not _returns(statement)
 
 
 def _returns(statement: Statement) -> bool:

@@ -378,7 +378,19 @@ class _Analysis:
             return True
         named = [self._script.name(node) for node in nodes(self._own[name], cst.Attribute)]
         trains = any(optimizers.is_optimizer(one) or one.startswith(metrics.PREFIX) for one in named)
-        return (not self._shim and self._makes_layers(name, frozenset())) or trains or _chooses_by_mode(self._own[name])
+        layers = not self._shim and self._makes_layers(name, frozenset())
+        return layers or trains or _chooses_by_mode(self._own[name]) or self._calls_layers_of_keras(name)
+
+    def _calls_layers_of_keras(self, name: str) -> bool:
+        """Returns True for a function that calls layers of Keras on tensors, and does not make a model of them."""
+        function = self._own[name]
+        made = [one.func for one in nodes(function, cst.Call) if isinstance(one, cst.Call) and isinstance(one.func, cst.Call)]
+        calls = isinstance(function, cst.FunctionDef) and any(is_keras(self._script.called(one)) for one in made)
+        return calls and not any(re.search("Model|Sequential|Input|applications", one) for one in self._keras_reached(function))
+
+    def _keras_reached(self, node: cst.CSTNode) -> set[str]:
+        """Returns the names of Keras in a node and in the functions and classes of the script that it reads."""
+        return {name for name in self._reached([node])[0] if re.match(r"(tensorflow\.)?(python\.)?keras\.", name)}
 
     def _updates_run(self, text: str) -> bool:
         """Returns True if the updates of batch norm in a source text are run."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.layers import layer_function
+from estimator_bridge.compat.source.fixers.model.returning import assigning, jumps
 from estimator_bridge.compat.source.fixers.script import SPEC, Arguments, Script, arguments, code, makes, nodes, simple_name
 
 _Block = cst.If | cst.For | cst.With | cst.Else
 _MOST = 100
+_MAKERS = (
+    "tensorflow.get_variable",
+    "tensorflow.contrib.",
+    "tensorflow.nn.dynamic_rnn",
+    "tensorflow.nn.bidirectional_dynamic_rnn",
+)
+"""Functions that make variables, beside those of layers."""
 _PARAMETERS = ("features", "labels", "mode", "params")
 """Parameters of a model function, whose values have one name in it."""
 _STATEMENTS = (cst.SimpleStatementLine, cst.With, cst.For, cst.If)
@@ -45,6 +55,7 @@ class _Putting:
         self._script = script
         self._functions = functions
         self._wanted = wanted
+        self._taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         self.used: dict[str, cst.Call] = {}
 
     def at_the_end(self, body: Sequence[Statement]) -> list[Statement]:
@@ -103,6 +114,9 @@ class _Putting:
         """
         for place, statement in enumerate(block):
             others = [*around, *block[:place], *block[place + 1 :]]
+            apart = self._apart(statement)
+            if apart is not None:
+                return [*block[:place], *apart, *block[place + 1 :]]
             _, call = _assignment(statement)
             name = simple_name(call.func) if call is not None else ""
             inside: Sequence[Statement] | None = None
@@ -116,6 +130,33 @@ class _Putting:
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
+
+    def _apart(self, statement: Statement) -> list[Statement] | None:
+        """Returns an assignment of the first call inside of an expression that has to be put in, and the statement with its name.
+
+        None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
+        """
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        value = only.value if isinstance(only, cst.Assign | cst.Expr) else None
+        calls = list(_in_order_of_calls(value)) if value is not None else []
+        place = next((place for place, one in enumerate(calls) if self._is_wanted(one)), None)
+        call = calls[place] if place is not None else None
+        if call is None or call is value or not isinstance(statement, cst.SimpleStatementLine):
+            return None
+        within = {*nodes(call, cst.Call)}
+        before = [self._script.called(one) for one in calls[:place] if one not in within]
+        always = {*_always(value)} if value is not None else set()
+        if call not in always or any(layer_function(name) or name.startswith(_MAKERS) for name in before):
+            return None
+        name = _free(f"{simple_name(call.func)}_output", self._taken)
+        self._taken.add(name)
+        first = _assigned(cst.Name(name), call).with_changes(leading_lines=statement.leading_lines)
+        rest = self._script.replaced(statement, {call: cst.Name(name)})
+        return [first, rest.with_changes(leading_lines=[])]
+
+    def _is_wanted(self, call: cst.Call) -> bool:
+        name = simple_name(call.func)
+        return name in self._functions and self._wanted(name)
 
     def _body(
         self, statement: Statement, call: cst.Call, name: str, others: Sequence[Statement], names: frozenset[str]
@@ -141,43 +182,32 @@ class _Putting:
         assignment, call = _assignment(statement)
         if given is None:
             given = _given(call, function) if call is not None else None
-        body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        scope, within = _scope_of_return(body) if assignment is not None else (None, [])
-        last = [*body, *within][-1] if body else None
-        if given is None or function.decorators or (assignment is not None and not isinstance(last, cst.SimpleStatementLine)):
-            return None
-        returned = last.body[0] if isinstance(last, cst.SimpleStatementLine) else None
-        inner_returns = {each for one in nodes(function.body, cst.FunctionDef) for each in nodes(one, cst.Return)}
-        jumps = [
-            one for one in nodes(function.body, cst.Return, cst.Yield, cst.Global, cst.Nonlocal) if one not in inner_returns
+        body = [
+            one
+            for one in function.body.body
+            if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            and not is_text(one)
+            and code(one).strip() != "pass"
         ]
-        if jumps != ([] if assignment is None else [returned]) or not (assignment is None or _returns_value(returned)):
+        left = jumps(function)
+        if given is None or function.decorators or not all(isinstance(one, cst.Return) for one in left):
             return None
-        inner = [one for one in (body if assignment is None else body[:-1]) if not is_text(one) and code(one).strip() != "pass"]
+        if (assignment is None) is not (not left):
+            return None
         passed = {name: value for name, value in given.items() if code(value) != name}
         read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
-        own = _bound([*inner, *within]) - self._script.attributes
+        own = _bound(body) - self._script.attributes
         clashing = (own | set(passed)) & taken | set(passed) & read
         if clashing:
-            names = {name: _renamed(function, name) for name in clashing}
+            names = {name: _free(_renamed(function, name), taken | own | read) for name in clashing}
             other = self._script.renamed(function, names)
             same = {names.get(name, name): value for name, value in given.items()}
-            return None if set(names.values()) & taken else self._statements(statement, other, taken, same)
+            return self._statements(statement, other, taken, same)
         bindings = [_assigned(cst.Name(name), value) for name, value in passed.items()]
-        ended: list[Statement] = []
-        if (
-            assignment is not None
-            and isinstance(returned, cst.Return)
-            and returned.value is not None
-            and isinstance(last, cst.SimpleStatementLine)
-            and (code(assignment.targets[0].target) != code(returned.value) or len(assignment.targets) > 1)
-        ):
-            ended = [last.with_changes(body=[assignment.with_changes(value=returned.value)])]
-        made: list[Statement] = [*bindings, *inner]
-        if scope is None:
-            made += ended
-        elif within[:-1] or ended:
-            made.append(scope.with_changes(body=scope.body.with_changes(body=[*within[:-1], *ended])))
+        inner = assigning(body, assignment) if assignment is not None else body
+        if inner is None:
+            return None
+        made = [*bindings, *inner]
         assert isinstance(statement, cst.SimpleStatementLine)
         if not made:
             return made
@@ -201,18 +231,6 @@ class _Putting:
         return statement.with_changes(orelse=changed) if changed is not None else None
 
 
-def _scope_of_return(body: Sequence[Statement]) -> tuple[cst.With | None, list[Statement]]:
-    """Returns the block at the end of a function from inside of which it returns, and the statements of the block."""
-    last = body[-1] if body else None
-    if not isinstance(last, cst.With) or not isinstance(last.body, cst.IndentedBlock):
-        return None, []
-    return last, [one for one in last.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-
-
-def _returns_value(statement: cst.CSTNode | None) -> bool:
-    return isinstance(statement, cst.Return) and statement.value is not None
-
-
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:
     """Returns True for a statement that was put in from a function, or gives one of its parameters a value."""
     parameters = {name for one in function.params.params for name in (one.name.value, _renamed(function, one.name.value))}
@@ -225,6 +243,32 @@ def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) ->
 def _renamed(function: cst.FunctionDef, name: str) -> str:
     """Returns what a variable of a function is called where its own name means something else."""
     return f"{function.name.value}_{name}"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Returns a name, with the first number behind it that makes it one that is not taken."""
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return name if name not in taken else next(one for one in numbered if one not in taken)
+
+
+def _in_order_of_calls(node: cst.CSTNode) -> Iterator[cst.Call]:
+    """Yields the calls in an expression, each behind those that give it its arguments."""
+    for one in node.children:
+        yield from _in_order_of_calls(one)
+    if isinstance(node, cst.Call):
+        yield node
+
+
+def _always(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yields the parts of an expression that are computed once whenever it is."""
+    yield node
+    if isinstance(node, cst.Lambda | cst.BaseComp):
+        return
+    parts = (
+        [node.test] if isinstance(node, cst.IfExp) else [node.left] if isinstance(node, cst.BooleanOperation) else node.children
+    )
+    for one in parts:
+        yield from _always(one)
 
 
 def _assignment(statement: Statement) -> tuple[cst.Assign | None, cst.Call | None]:

@@ -12,7 +12,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, translated
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name, with_values
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed, simple_name, with_values
 
 _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
@@ -143,7 +143,7 @@ class Lifting:
             value = plain_value(statement, name)
             value = self._resolved(value, of_name=True) if value is not None else None
             self._given.pop(name, None)
-            changing = (self._bound | self._own).difference(*self._turns)
+            changing = (self._bound | self._own).difference({"training"}, *self._turns)
             if value is not None and not self._inside and not reads_and_writes(value)[0] & changing:
                 self._given[name] = value
 
@@ -161,9 +161,13 @@ class Lifting:
         keras, function, default, arguments, always = translated(self._script, old, new)
         inputs = [code(arguments.pop("inputs"))]
         training = arguments.pop("training", None)
+        self.taken.update(name for value in arguments.values() for name in reads_and_writes(value)[0])
+        rate = self._resolved(arguments["rate"]) if "rate" in arguments else None
+        in_training = _rate_in_training(rate) if code(training or parsed("None")) in ("True", "training") else None
+        if in_training is not None:
+            arguments["rate"], training = in_training, cst.Name("training")
         if function in TRAINING:
             inputs.append(f"training={TRAINING[function] if training is None else code(training)}")
-        self.taken.update(name for value in arguments.values() for name in reads_and_writes(value)[0])
         given = {key: self._resolved(value, of_name=key == "name") for key, value in arguments.items()}
         base, pieces = self._name(old, default, given.pop("name", None), place)
         iterables = [self._resolved(loop.iter) for loop in place.loops]
@@ -187,7 +191,7 @@ class Lifting:
         """
         name = code(call.func).rpartition(".")[2]
         self._check(call, [argument.value for argument in call.args], ())
-        attribute = self._free(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower())
+        attribute = self._free(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower())
         self.layers.append(Layer(attribute, code(call)))
         return attribute
 
@@ -280,6 +284,17 @@ def _makes_objects(node: cst.CSTNode) -> bool:
     """Returns True unless an expression is a call that only computes a number or a text."""
     called = node.func if isinstance(node, cst.Call) else None
     return not (simple_name(called) in _NUMBERS or (isinstance(called, cst.Attribute) and called.attr.value == "format"))
+
+
+def _rate_in_training(rate: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """Returns a dropout's rate in training, if nothing is dropped elsewhere: of ``0.4 if training else 0.0``, or 1 less such a choice."""
+    kept = isinstance(rate, cst.BinaryOperation) and isinstance(rate.operator, cst.Subtract) and code(rate.left) == "1.0"
+    choice = rate.right if isinstance(rate, cst.BinaryOperation) and kept else rate
+    if not isinstance(choice, cst.IfExp) or simple_name(choice.test) != "training":
+        return None
+    if code(choice.orelse) not in (("1.0", "1", "1.") if kept else ("0.0", "0", "0.")):
+        return None
+    return parsed(f"1.0 - ({code(choice.body)})") if kept else choice.body
 
 
 def _joined(pieces: Sequence[cst.BaseExpression]) -> str:

@@ -28,6 +28,7 @@ SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
     "builders",
+    "by_branch",
     "by_functions",
     "by_mode",
     "chosen",
@@ -93,6 +94,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     expected = {
         "branches": "60 predictions",
         "builders": "80 predictions",
+        "by_branch": "step 5",
         "by_functions": "60 predictions",
         "by_mode": "step 10",
         "canned": "accuracy above 0: True",

@@ -11,6 +11,7 @@ from tests.running import ROOT, estimator_bridge_command
 
 MORE = {
     "builders": ("narrow",),
+    "by_branch": ("norms", "keras"),
     "chosen": ("plain",),
     "linear": ("classes", "numbers"),
     "clipped": ("value", "norm", "loss"),

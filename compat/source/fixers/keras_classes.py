@@ -1,0 +1,77 @@
+"""Layers of ``tf.layers`` in a script's own classes of Keras, which Keras makes alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS, LAYERS
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed
+
+_LAYERS = "tensorflow.layers."
+_BASES = re.compile(r"(tensorflow\.(python\.)?)?keras\.(Model|models\.Model|layers\.Layer|engine\.training\.Model)$")
+_WITH_AVERAGES = "BatchNormalization"
+_WITHOUT_WEIGHTS = ("flatten", "dropout", "max_pooling", "average_pooling")
+"""Functions that make no variables: a layer in each call does the same."""
+_OF_TENSORFLOW = frozenset({"reuse", "_reuse", "_scope"})
+_MOST = 2  # arguments whose places Keras shares
+
+
+def layers_in_classes(script: Script) -> Iterator[cst.Call]:
+    """Yields the calls of ``tf.layers`` in classes of Keras that mean the same as calls of Keras.
+
+    A class in which one does not has none of them.
+
+    Args:
+        script: Script.
+    """
+    for owner in nodes(script.module, cst.ClassDef):
+        assert isinstance(owner, cst.ClassDef)
+        calls = [one for one in nodes(owner, cst.Call) if isinstance(one, cst.Call)]
+        found = [one for one in calls if script.called(one).startswith(_LAYERS)]
+        is_keras = any(_BASES.match(script.name(base.value)) for base in owner.bases)
+        if is_keras and all(_has_twin(script, one) for one in found) and _says_if_it_drops(script, owner, calls):
+            yield from found
+
+
+def as_keras(script: Script, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+    """Returns the call of Keras for one that ``layers_in_classes`` yields.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+    """
+    name = script.called(old).removeprefix(_LAYERS)
+    row = LAYERS.get(f"layers.{name}")
+    if row is None:
+        return new.with_changes(func=parsed(f"tf.keras.layers.{name}"))
+    given = {key: code(value) for key, value in (arguments(new, row[1]) or {}).items()}
+    inputs = [given.pop("inputs"), *([f"training={given.pop('training', 'False')}"] if name == "dropout" else [])]
+    made = ", ".join(f"{key}={value}" for key, value in ({"rate": "0.5"} | given if name == "dropout" else given).items())
+    return parsed(f"tf.keras.layers.{row[0]}({made})({', '.join(inputs)})")
+
+
+def _has_twin(script: Script, call: cst.Call) -> bool:
+    name = script.called(call).removeprefix(_LAYERS)
+    row = LAYERS.get(f"layers.{name}")
+    keywords = {one.keyword.value for one in call.args if one.keyword is not None}
+    if keywords & _OF_TENSORFLOW or any(one.star for one in call.args):
+        return False
+    if row is not None:
+        return name.startswith(_WITHOUT_WEIGHTS) and "inputs" in (arguments(call, row[1]) or {})
+    places = sum(one.keyword is None for one in call.args)
+    return name in FUNCTIONS and name != _WITH_AVERAGES and places <= _MOST
+
+
+def _says_if_it_drops(script: Script, owner: cst.ClassDef, calls: list[cst.Call]) -> bool:
+    """Returns True if each call of a dropout says if it trains: what is not told to does not in TensorFlow 1."""
+    made = {
+        code(one.targets[0].target)
+        for one in nodes(owner, cst.Assign)
+        if isinstance(one, cst.Assign) and script.called(one.value) == f"{_LAYERS}Dropout"
+    }
+    dropping = [one for one in calls if code(one.func) in made]
+    return all(len(one.args) > 1 for one in dropping)
