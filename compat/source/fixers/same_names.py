@@ -7,7 +7,7 @@ _CELLS = (
     "RNNCell", "ResidualWrapper",
 )  # fmt: skip
 _OF_SLIM = (
-    "avg_pool2d", "batch_norm", "conv2d", "convolution2d", "dropout", "flatten", "fully_connected", "l1_regularizer", "l2_regularizer",
+    "avg_pool2d", "batch_norm", "conv2d", "conv2d_transpose", "convolution2d", "convolution2d_transpose", "dropout", "flatten", "fully_connected", "l1_regularizer", "l2_regularizer",
     "max_pool2d", "one_hot_encoding", "variance_scaling_initializer", "xavier_initializer", "xavier_initializer_conv2d",
 )  # fmt: skip
 SAME_NAMES = {

@@ -26,6 +26,12 @@ _CONV = (
     "use_bias",
     *_WEIGHTS,
 )
+_TRANSPOSED = tuple(one for one in _CONV if one != "dilation_rate")
+_SEPARABLE = (
+    *_CONV[:7], "depth_multiplier", "activation", "use_bias", "depthwise_initializer", "pointwise_initializer", "bias_initializer",
+    "depthwise_regularizer", "pointwise_regularizer", "bias_regularizer", "activity_regularizer", "depthwise_constraint",
+    "pointwise_constraint", "bias_constraint", "trainable", "name", "reuse",
+)  # fmt: skip
 _NORM = (
     "inputs", "axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "moving_mean_initializer",
     "moving_variance_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint", "training",
@@ -40,20 +46,26 @@ _CONTRIB_NORM = (
     "is_training", "reuse", "variables_collections", "outputs_collections", "trainable", "batch_weights", "fused", "data_format",
     "zero_debias_moving_mean", "scope",
 )  # fmt: skip
+_CONTRIB_TRANSPOSED = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", *_CONTRIB_WEIGHTS)
 _CONTRIB_CONV = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", "rate", *_CONTRIB_WEIGHTS)
 LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.average_pooling1d": ("AveragePooling1D", _POOL),
     "layers.average_pooling2d": ("AveragePooling2D", _POOL),
+    "layers.average_pooling3d": ("AveragePooling3D", _POOL),
     "layers.batch_normalization": ("BatchNormalization", _NORM),
     "layers.conv1d": ("Conv1D", _CONV),
     "layers.conv2d": ("Conv2D", _CONV),
+    "layers.conv2d_transpose": ("Conv2DTranspose", _TRANSPOSED),
     "layers.conv3d": ("Conv3D", _CONV),
+    "layers.conv3d_transpose": ("Conv3DTranspose", _TRANSPOSED),
     "layers.dense": ("Dense", ("inputs", "units", "activation", "use_bias", *_WEIGHTS)),
     "layers.dropout": ("Dropout", ("inputs", "rate", "noise_shape", "seed", "training", "name")),
     "contrib.layers.avg_pool2d": ("AveragePooling2D", ("inputs", "kernel_size", "stride", "padding")),
     "contrib.layers.batch_norm": ("FusedBatchNormalization", _CONTRIB_NORM),
     "contrib.layers.conv2d": ("Conv2D", _CONTRIB_CONV),
+    "contrib.layers.conv2d_transpose": ("Conv2DTranspose", _CONTRIB_TRANSPOSED),
     "contrib.layers.convolution2d": ("Conv2D", _CONTRIB_CONV),
+    "contrib.layers.convolution2d_transpose": ("Conv2DTranspose", _CONTRIB_TRANSPOSED),
     "contrib.layers.dropout": (
         "Dropout",
         ("inputs", "keep_prob", "noise_shape", "is_training", "outputs_collections", "scope", "seed"),
@@ -64,6 +76,9 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
     "layers.max_pooling1d": ("MaxPooling1D", _POOL),
     "layers.max_pooling2d": ("MaxPooling2D", _POOL),
+    "layers.max_pooling3d": ("MaxPooling3D", _POOL),
+    "layers.separable_conv1d": ("SeparableConv1D", _SEPARABLE),
+    "layers.separable_conv2d": ("SeparableConv2D", _SEPARABLE),
     "feature_column.input_layer": ("DenseFeatures", ("features", "feature_columns")),
 }
 """Function below ``tf``: the class below ``tf_keras.layers``, and TensorFlow 1's parameters, which Keras names alike.
@@ -88,7 +103,9 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.avg_pool2d": ("AvgPool2D", _POOLED, {"strides": "2"}),
     "contrib.layers.batch_norm": ("BatchNorm", _NORMED, {"momentum": "0.999", "scale": "False"}),
     "contrib.layers.conv2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.conv2d_transpose": ("Conv2d_transpose", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.convolution2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.convolution2d_transpose": ("Conv2d_transpose", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.dropout": ("Dropout", _DROPPED, {}),
     "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),

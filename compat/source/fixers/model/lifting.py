@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import libcst as cst
 
@@ -18,6 +18,10 @@ _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
 """Blocks whose statements need not run."""
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_PLACE = "place"
+"""Variable of a comprehension that counts the turns of a loop."""
+_WITHOUT_VARIABLES = ("dropout", "flatten", "max_pooling1d", "max_pooling2d", "average_pooling1d", "average_pooling2d")
+"""Layers whose names nothing asks for."""
 _NUMBERS = ("int", "float", "len", "max", "min", "str")
 
 
@@ -75,6 +79,7 @@ class Lifting:
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
+        self._lengths: dict[tuple[cst.With | None, str], str] = {}  # of the loops that made layers in a scope
         self._named: dict[tuple[str, str], _Named] = {}
         self._branches: dict[cst.If, bool] = {}
         self._before: dict[cst.CSTNode, tuple[cst.If, Counter[tuple[cst.With | None, str]]]] = {}  # of the other branch
@@ -171,7 +176,7 @@ class Lifting:
         given = {key: self._resolved(value, of_name=key == "name") for key, value in arguments.items()}
         base, pieces = self._name(old, default, given.pop("name", None), place)
         iterables = [self._resolved(loop.iter) for loop in place.loops]
-        self._check(old, [*given.values(), *pieces, *iterables], place.loops)
+        self._check(old, [*given.values(), *pieces, *iterables], place.loops, {_PLACE})
         values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
         name = _joined(pieces)
         if name:
@@ -179,7 +184,10 @@ class Lifting:
         package = "" if keras in FUSED_NORMS else "tf_keras.layers."
         made = f"{package}{keras}({', '.join(f'{key}={value}' for key, value in values.items())})"
         for loop, iterable in reversed(list(zip(place.loops, iterables, strict=True))):
-            made = f"[{made} for {code(loop.target)} in {code(iterable)}]"
+            turn = f"{code(loop.target)} in {code(iterable)}"
+            if _PLACE in {simple_name(one) for piece in pieces for one in nodes(piece, cst.Name)}:
+                turn = f"{_PLACE}, {code(loop.target)} in enumerate({code(iterable)})"
+            made = f"[{made} for {turn}]"
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
 
@@ -202,29 +210,48 @@ class Lifting:
 
         There are no parts where Keras counts as TensorFlow 1 does: for layers without a name in a loop, and those behind it.
         """
+        if name is None and place.loops and default in _WITHOUT_VARIABLES:
+            return default, []
         if name is None and not place.scopes and (place.loops or any(default == looped for looped, _ in self._looped)):
             if place.loops and (default, place.loops[0]) in self._looped:
                 message = f"a second layer of its kind in a loop, without a name; {_ELSEWHERE}"
                 raise UnconvertibleError(old, code(old.func), message)
             self._looped.update((default, loop) for loop in place.loops[:1])
             return default, []
+        numbered = name is None and place.loops
         if name is None:
-            key = (place.scopes[-1][0] if place.scopes else None, default)
-            name = cst.SimpleString(f'"{default}_{self._counts[key]}"' if self._counts[key] else f'"{default}"')
-            self._counts[key] += 1
+            name = self._number(default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
         scopes = [self._resolved(one, of_name=True) for _, one in place.scopes]
         if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
         read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
-        if not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
+        if not numbered and not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
             raise UnconvertibleError(old, code(old.func), f"its name is the same in each turn of a loop; {_ELSEWHERE}")
         texts = [str(one.evaluated_value) for one in pieces if isinstance(one, cst.SimpleString)]
         if len(texts) == len(pieces):
             return re.sub(r"\W", "_", "_".join(texts)), pieces
         letters = re.search(r"""["']([A-Za-z]+)""", code(name))
         return letters[1] if letters else default, pieces
+
+    def _number(self, default: str, place: Place) -> cst.BaseExpression:
+        """Returns the last part of the name that TensorFlow 1 gives to a layer without one: of the second one of its kind ``dense_1``."""
+        scope = place.scopes[-1][0] if place.scopes else None
+        key = scope, default
+        count, length = self._counts[key], self._lengths.get(key)
+        self._counts[key] += 1
+        if not place.loops and length is None:
+            return cst.SimpleString(f'"{default}_{count}"' if count else f'"{default}"')
+        inside = scope is not None and all(loop in {*nodes(scope, cst.For)} for loop in place.loops)
+        if not place.loops:
+            number = f"{length} + {count - 1}" if count > 1 else length or ""
+        elif count == 0 and inside and len(place.loops) == 1:
+            self._lengths[key] = f"len({code(self._resolved(place.loops[0].iter))})"
+            number = _PLACE
+        else:
+            return cst.SimpleString(f'"{default}"')
+        return parsed(f'"{default}" + ("_" + str({number})' + (f' if {number} else "")' if count <= 1 else ")"))
 
     def _attribute(self, old: cst.Call, key: tuple[str, str], base: str, made: str) -> str:
         """Returns the attribute of a layer with the name of another one, or of a new layer."""
@@ -263,8 +290,10 @@ class Lifting:
             attribute += "_"
         return attribute
 
-    def _check(self, old: cst.Call, values: Sequence[cst.BaseExpression], loops: Sequence[cst.For]) -> None:
-        read = {name for value in values for name in reads_and_writes(value)[0]}
+    def _check(
+        self, old: cst.Call, values: Sequence[cst.BaseExpression], loops: Sequence[cst.For], known: Set[str] = frozenset()
+    ) -> None:
+        read = {name for value in values for name in reads_and_writes(value)[0]} - known
         read -= {name for loop in loops for name in reads_and_writes(loop.target)[0]}
         if read & self._own:
             message = f"it depends on {min(read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
@@ -305,8 +334,10 @@ def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
         if isinstance(piece, cst.SimpleString):
             text += str(piece.evaluated_value)
             continue
+        if isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and len(pieces) > 1:
+            text, piece = text + str(piece.left.evaluated_value), piece.right
         written = code(piece)
-        bare = isinstance(piece, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1
+        bare = isinstance(piece, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1 or bool(piece.lpar)
         parts += [f'"{text}"'] * bool(text) + [written if bare else f"({written})"]
         text = ""
     return " + ".join([*parts, f'"{text}"'] if text else parts)

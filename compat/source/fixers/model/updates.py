@@ -220,14 +220,15 @@ class _Finder:
         return new, any(one is not old for one, old in zip(new, kept, strict=True))
 
     def _with_schedule(self, statement: Statement) -> Statement:
-        value = assigned_value(statement)
-        text = optimizers.schedule(self._script, value) if value is not None else None
-        if text is not None and value is not None:
-            return _replaced(statement, {value: text})
-        self._check(statement)
-        if self._batch & reads_and_writes(statement)[0]:
-            raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
-        return statement
+        """Returns a statement in which schedules of TensorFlow 1 are those of Keras, also in the branches of a test."""
+        values = [one.value for one in nodes(statement, cst.Assign) if isinstance(one, cst.Assign)]
+        schedules: dict[cst.CSTNode, str] = {value: text for value in values for text in [optimizers.schedule(self._script, value)] if text is not None}
+        new = _replaced(statement, schedules) if schedules else statement
+        if not schedules or isinstance(statement, cst.BaseCompoundStatement):
+            self._check(new)
+            if self._batch & reads_and_writes(new)[0]:
+                raise UnconvertibleError(statement, "the optimizer", "it depends on the batch; write train_step")
+        return new
 
     def _of_optimize_loss(self, call: cst.Call) -> Updates:
         """Returns the updates of contrib's function, which takes a name, a class or an object for an optimizer."""
@@ -245,6 +246,7 @@ class _Finder:
         }
         clip, decay = given.get("clip_gradients"), given.get("learning_rate_decay_fn")
         is_function = isinstance(clip, cst.Lambda) or self._script.called(clip)
+        decay = self._as_lambda(decay)
         other_decay = decay is not None and not isinstance(decay, cst.Lambda)
         if not {"loss", "optimizer"} <= given.keys() <= kept or is_function or other_decay:
             raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", _OTHERWISE)
@@ -266,6 +268,15 @@ class _Finder:
             message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
             raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
         return Updates(tuple(prepared), self._clipped(text))
+
+    def _as_lambda(self, decay: _Expression | None) -> _Expression | None:
+        """Returns a function of the script that only returns a value as a lambda; others as they are."""
+        functions = [one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+        found = [one for one in functions if simple_name(one.name) == simple_name(decay)]
+        only = found[0].body.body[0] if len(found) == 1 and len(found[0].body.body) == 1 else None
+        returned = only.body[0] if isinstance(only, cst.SimpleStatementLine) else None
+        value = returned.value if isinstance(returned, cst.Return) else None
+        return cst.Lambda(found[0].params, value) if value is not None else decay
 
     def _decayed(self, decay: cst.Lambda, rate: _Expression) -> str:
         """Returns the schedule that a function of a learning rate and the step makes."""

@@ -236,7 +236,9 @@ def test_a_metric_adds_up_as_in_tensorflow_1(name: str, weighted: bool) -> None:
 SIZES: dict[str, dict[str, Any]] = {
     "Dense": {"units": 3},
     **{f"Conv{rank}D": {"filters": 3, "kernel_size": 2} for rank in (1, 2, 3)},
-    **{f"{kind}Pooling{rank}D": {"pool_size": 2, "strides": 2} for kind in ("Max", "Average") for rank in (1, 2)},
+    **{f"Conv{rank}DTranspose": {"filters": 3, "kernel_size": 2} for rank in (2, 3)},
+    **{f"SeparableConv{rank}D": {"filters": 3, "kernel_size": 2} for rank in (1, 2)},
+    **{f"{kind}Pooling{rank}D": {"pool_size": 2, "strides": 2} for kind in ("Max", "Average") for rank in (1, 2, 3)},
     "Dropout": {"rate": 0.5},
 }
 
@@ -250,8 +252,9 @@ def test_a_layer_has_the_defaults_of_tensorflow_1(function: str) -> None:
     old, new = old_class(**sizes).get_config(), getattr(tf_keras.layers, keras)(**sizes).get_config()
     left = set(parameters) - {"inputs", "training", "name", "reuse"}
     assert left <= set(new)
-    assert new.get("kernel_initializer", {"class_name": "GlorotUniform"})["class_name"] == "GlorotUniform"
-    old["kernel_initializer"] = old.get("kernel_initializer") or new.get("kernel_initializer")  # None is get_variable's default
+    for name in ("kernel_initializer", "depthwise_initializer", "pointwise_initializer"):
+        assert new.get(name, {"class_name": "GlorotUniform"})["class_name"] == "GlorotUniform"
+        old[name] = old.get(name) or new.get(name)  # None is get_variable's default
     differing = {key for key in left if plain(old.get(key)) != plain(new[key])}
     assert differing == set()
 
