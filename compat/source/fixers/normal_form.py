@@ -75,6 +75,9 @@ class _NormalForm(cst.CSTTransformer):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         totals = [one for one in nodes(node.body, cst.Call) if self._script.called(one) == _TOTAL]
+        alone = {one: _alone(one) for one in totals}
+        if not totals or None in alone.values():
+            return
         losses = [one for one in nodes(node.body, cst.Call) if self._script.called(one) in _LOSSES]
         named = _named_values(node)
         taken = {simple_name(one) for one in nodes(node, cst.Name)}
@@ -86,10 +89,7 @@ class _NormalForm(cst.CSTTransformer):
         }
         if taken & adding:
             return
-        alone = {one: _alone(one) for one in totals}
-        if None in alone.values():
-            return
-        if not totals or not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
+        if not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
             return
         for place, one in enumerate(losses):
             if not named[one]:

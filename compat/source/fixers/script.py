@@ -300,12 +300,25 @@ def simple_name(node: cst.CSTNode | None) -> str:
 
 def nodes(root: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]:
     """Yields a node and the nodes below it that have one of some classes, in the order of the source."""
+    return iter(_nodes(root, kinds))
+
+
+@functools.lru_cache(maxsize=200_000)
+def _nodes(root: cst.CSTNode, kinds: tuple[type[cst.CSTNode], ...]) -> tuple[cst.CSTNode, ...]:
+    found = []
     pending = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, kinds):
-            yield node
+        if _is_of(type(node), kinds):
+            found.append(node)
         pending.extend(reversed(_children(node)))
+    return tuple(found)
+
+
+@functools.cache
+def _is_of(kind: type[cst.CSTNode], kinds: tuple[type[cst.CSTNode], ...]) -> bool:
+    """Returns True for a subclass of one of some classes; ``isinstance`` asks libcst's abstract classes, which takes most of the time."""
+    return issubclass(kind, kinds)
 
 
 @functools.lru_cache(maxsize=200_000)
@@ -317,3 +330,4 @@ def _children(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
 def forget_nodes() -> None:
     """Drops what is known of the nodes of scripts."""
     _children.cache_clear()
+    _nodes.cache_clear()

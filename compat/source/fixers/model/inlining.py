@@ -137,7 +137,7 @@ class _Putting:
         None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
         """
         only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
-        value = only.value if isinstance(only, cst.Assign | cst.Expr) else None
+        value = only.value if isinstance(only, cst.Assign | cst.Expr | cst.Return) else None
         calls = list(_in_order_of_calls(value)) if value is not None else []
         place = next((place for place, one in enumerate(calls) if self._is_wanted(one)), None)
         call = calls[place] if place is not None else None

@@ -44,7 +44,7 @@ def assigning(block: Sequence[Statement], assignment: cst.Assign) -> list[Statem
                 return [*before, statement]
             if isinstance(last, cst.Return):
                 return [*before, *_assigned(statement, last, assignment)] if len(statement.body) == 1 else None
-        elif jumps(statement):
+        elif not isinstance(statement, cst.FunctionDef | cst.ClassDef) and jumps(statement):
             new = _of_block(statement, rest, assignment)
             return [*before, new] if new is not None else None
     nothing = cst.SimpleStatementLine([assignment.with_changes(value=cst.Name("None"))])

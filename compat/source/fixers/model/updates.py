@@ -270,7 +270,12 @@ class _Finder:
         return Updates(tuple(prepared), self._clipped(text))
 
     def _as_lambda(self, decay: _Expression | None) -> _Expression | None:
-        """Returns a function of the script that only returns a value as a lambda; others as they are."""
+        """Returns a function of the script that only returns a value, or what ``functools.partial`` makes, as a lambda; others as they are."""
+        made = assigned(decay.value, self._flat) if isinstance(decay, cst.Name) else decay
+        if isinstance(made, cst.Call) and self._script.called(made) == "functools.partial":
+            names = [cst.Name("learning_rate"), cst.Name("global_step")]
+            call = made.with_changes(func=made.args[0].value, args=[*map(cst.Arg, names), *made.args[1:]])
+            return cst.Lambda(cst.Parameters([*map(cst.Param, names)]), call)
         functions = [one for one in nodes(self._script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         found = [one for one in functions if simple_name(one.name) == simple_name(decay)]
         only = found[0].body.body[0] if len(found) == 1 and len(found[0].body.body) == 1 else None
