@@ -1,4 +1,4 @@
-"""A network of factorized pairs, and a function with layers that returns early, so ``--body shim`` keeps the network."""
+"""A network of factorized pairs, and a function with layers and any number of arguments, so ``--body shim`` keeps the network."""
 
 import numpy as np
 import tensorflow as tf
@@ -8,11 +8,11 @@ flags.DEFINE_string("optimizer", "adagrad", "Optimizer.")
 FLAGS = flags.FLAGS
 
 
-def norm(inputs, training, name):
-    if name is None:
+def norm(inputs, training, *names):
+    if not names:
         return inputs
     return tf.contrib.layers.batch_norm(
-        inputs, decay=0.9, scale=True, updates_collections=None, is_training=training, scope=name
+        inputs, decay=0.9, scale=True, updates_collections=None, is_training=training, scope=names[0]
     )
 
 

@@ -105,7 +105,11 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.conv2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.conv2d_transpose": ("Conv2d_transpose", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
     "contrib.layers.convolution2d": ("Conv", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
-    "contrib.layers.convolution2d_transpose": ("Conv2d_transpose", _CONVOLVED, {"padding": '"same"', "activation": "tf.nn.relu"}),
+    "contrib.layers.convolution2d_transpose": (
+        "Conv2d_transpose",
+        _CONVOLVED,
+        {"padding": '"same"', "activation": "tf.nn.relu"},
+    ),
     "contrib.layers.dropout": ("Dropout", _DROPPED, {}),
     "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),

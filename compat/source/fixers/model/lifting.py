@@ -18,7 +18,7 @@ _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
 """Blocks whose statements need not run."""
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
-_PLACE = "place"
+_PLACE = "turn"
 """Variable of a comprehension that counts the turns of a loop."""
 _WITHOUT_VARIABLES = ("dropout", "flatten", "max_pooling1d", "max_pooling2d", "average_pooling1d", "average_pooling2d")
 """Layers whose names nothing asks for."""
@@ -218,16 +218,14 @@ class Lifting:
                 raise UnconvertibleError(old, code(old.func), message)
             self._looped.update((default, loop) for loop in place.loops[:1])
             return default, []
-        numbered = name is None and place.loops
-        if name is None:
-            name = self._number(default, place)
+        name = name if name is not None else self._number(default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
         scopes = [self._resolved(one, of_name=True) for _, one in place.scopes]
         if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
         read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
-        if not numbered and not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
+        if _PLACE not in read and not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
             raise UnconvertibleError(old, code(old.func), f"its name is the same in each turn of a loop; {_ELSEWHERE}")
         texts = [str(one.evaluated_value) for one in pieces if isinstance(one, cst.SimpleString)]
         if len(texts) == len(pieces):
@@ -243,7 +241,9 @@ class Lifting:
         self._counts[key] += 1
         if not place.loops and length is None:
             return cst.SimpleString(f'"{default}_{count}"' if count else f'"{default}"')
+        tested = any(test in {*nodes(loop, cst.If)} for loop in place.loops for test in self._branches)
         inside = scope is not None and all(loop in {*nodes(scope, cst.For)} for loop in place.loops)
+        inside = inside and not tested and _PLACE not in self._bound
         if not place.loops:
             number = f"{length} + {count - 1}" if count > 1 else length or ""
         elif count == 0 and inside and len(place.loops) == 1:

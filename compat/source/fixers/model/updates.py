@@ -222,7 +222,9 @@ class _Finder:
     def _with_schedule(self, statement: Statement) -> Statement:
         """Returns a statement in which schedules of TensorFlow 1 are those of Keras, also in the branches of a test."""
         values = [one.value for one in nodes(statement, cst.Assign) if isinstance(one, cst.Assign)]
-        schedules: dict[cst.CSTNode, str] = {value: text for value in values for text in [optimizers.schedule(self._script, value)] if text is not None}
+        schedules: dict[cst.CSTNode, str] = {
+            value: text for value in values for text in [optimizers.schedule(self._script, value)] if text is not None
+        }
         new = _replaced(statement, schedules) if schedules else statement
         if not schedules or isinstance(statement, cst.BaseCompoundStatement):
             self._check(new)
