@@ -334,10 +334,12 @@ def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
         if isinstance(piece, cst.SimpleString):
             text += str(piece.evaluated_value)
             continue
-        if isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and len(pieces) > 1:
-            text, piece = text + str(piece.left.evaluated_value), piece.right
-        written = code(piece)
-        bare = isinstance(piece, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1 or bool(piece.lpar)
+        numbered = isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and len(pieces) > 1
+        value: cst.BaseExpression = piece
+        if isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and numbered:
+            text, value = text + str(piece.left.evaluated_value), piece.right
+        written = code(value)
+        bare = isinstance(value, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1 or numbered
         parts += [f'"{text}"'] * bool(text) + [written if bare else f"({written})"]
         text = ""
     return " + ".join([*parts, f'"{text}"'] if text else parts)
