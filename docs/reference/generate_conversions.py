@@ -8,8 +8,8 @@ from pathlib import Path
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import CANNED, WITHOUT_FIXER
+from estimator_bridge.compat.source.fixers.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS, translated
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule

@@ -13,12 +13,14 @@ TESTS = ROOT / "tests"
 LINES = 3
 INPUT_TEXTS = frozenset(
     {
+        "cli/convert/test_source.py",
         "cli/test_check.py",
         "compat/keras_files/test_keras_files.py",
         "compat/source/rules/test_asked_version.py",
         "compat/source/rules/test_misuse_checks.py",
         "compat/source/test_checking.py",
         "compat/source/test_forecast.py",
+        "compat/source/test_merging.py",
         "compat/source/test_names.py",
         "compat/source/test_python2.py",
         "legacy/contrib/test_refusal.py",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.keras_classes import as_keras, layers_in_classes
-from estimator_bridge.compat.source.fixers.model.initializers import initializer
+from estimator_bridge.compat.source.fixers.initializers import initializer
+from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
@@ -46,7 +46,7 @@ class _NormalForm(cst.CSTTransformer):
         self._script = script
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
-        self._in_classes = {*layers_in_classes(script)} if "keras" in script.module.code else set()
+        self._of_keras = {*layers_of_keras(script)}
         imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
         bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
         self._has_tf = "tf" in bound and all(
@@ -115,7 +115,7 @@ class _NormalForm(cst.CSTTransformer):
         return parsed(name.replace("tensorflow", "tf", 1))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        if original_node in self._in_classes:
+        if original_node in self._of_keras:
             return as_keras(self._script, original_node, updated_node)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)

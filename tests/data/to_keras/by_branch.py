@@ -79,6 +79,38 @@ class Net(tf.keras.Model):
         return self.last(tf.layers.dropout(y, 0.3, training=training))
 
 
+class Plain(object):
+    def __init__(self, size):
+        self.first = tf.layers.Dense(size, activation=tf.nn.relu)
+        self.last = tf.layers.Dense(3)
+
+    def __call__(self, x):
+        return self.last(self.first(x))
+
+
+def loss_and_update(logits, labels, rate):
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return loss, tf.train.GradientDescentOptimizer(rate).minimize(loss, tf.train.get_global_step())
+
+
+def show(value):
+    with tf.name_scope("shown"):
+        tf.summary.scalar("loss", value)
+
+
+def plain_model(features, labels, mode, params):
+    network = Plain(params["size"])
+    del params
+    if mode == tf.estimator.ModeKeys.TRAIN:
+        logits = network(features["x"])
+        loss, optimizer = loss_and_update(logits, labels, 0.2)
+        show(loss)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=optimizer)
+    logits = network(features["x"])
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return tf.estimator.EstimatorSpec(mode, loss=loss)
+
+
 def keras_model(features, labels, mode, params):
     net = Net(params["size"])
     logits = net(tail(features["x"]), training=mode == tf.estimator.ModeKeys.TRAIN)
@@ -101,6 +133,8 @@ def input_fn():
 params = {"size": 8, "keep": 0.5}
 if sys.argv[1:] == ["norms"]:
     estimator = tf.estimator.Estimator(normed_model, params=params)
+elif sys.argv[1:] == ["plain"]:
+    estimator = tf.estimator.Estimator(plain_model, params=params)
 elif sys.argv[1:] == ["keras"]:
     estimator = tf.estimator.Estimator(keras_model, params=params)
 else:

@@ -594,7 +594,7 @@ class _Analysis:
 
     def _is_harmless(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
-        if isinstance(statement, cst.For) and statement.orelse is None:
+        if isinstance(statement, cst.With) or (isinstance(statement, cst.For) and statement.orelse is None):
             return self._is_harmless(statement.body)
         if isinstance(statement, cst.If):
             branches = [statement.body, *([statement.orelse] if statement.orelse is not None else [])]
@@ -603,11 +603,26 @@ class _Analysis:
             inside = statement.body.body if isinstance(statement, cst.Else) else statement.body
             return all(self._is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
-        prints = isinstance(effect, cst.Call) and simple_name(effect.func) == "print"
+        prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
         kinds = (
-            cst.Assign | cst.AnnAssign | cst.AugAssign | cst.Assert | cst.Pass | cst.Import | cst.ImportFrom | cst.FunctionDef
+            cst.Del
+            | cst.Assign
+            | cst.AnnAssign
+            | cst.AugAssign
+            | cst.Assert
+            | cst.Pass
+            | cst.Import
+            | cst.ImportFrom
+            | cst.FunctionDef
         )
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+    def _only_shows(self, call: cst.Call) -> bool:
+        """Returns True for a call of a function of the script that has no effect but to show values."""
+        function = self._own.get(simple_name(call.func))
+        if not isinstance(function, cst.FunctionDef) or simple_name(call.func) in reads_and_writes(function)[0]:
+            return False
+        return self._is_harmless(function.body)
 
 
 def _around(script: Script, function: cst.FunctionDef) -> list[cst.FunctionDef]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Statement
+from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.script import code, nodes
 
 _JUMPS = (cst.Return, cst.Yield, cst.Global, cst.Nonlocal)
@@ -52,11 +52,30 @@ def assigning(block: Sequence[Statement], assignment: cst.Assign) -> list[Statem
 
 
 def _assigned(line: cst.SimpleStatementLine, returned: cst.Return, assignment: cst.Assign) -> list[Statement]:
-    """Returns the assignment of what a statement returned; nothing if the name has that value already."""
+    """Returns the assignments of what a statement returned, of several values each by itself; none of a name that has its value already."""
     value = returned.value or cst.Name("None")
-    if len(assignment.targets) == 1 and code(assignment.targets[0].target) == code(value):
-        return []
-    return [line.with_changes(body=[assignment.with_changes(value=value)])]
+    pairs = _pairs(assignment.targets[0].target, value) if len(assignment.targets) == 1 else None
+    if pairs is None:
+        return [line.with_changes(body=[assignment.with_changes(value=value)])]
+    made = [
+        line.with_changes(body=[cst.Assign([cst.AssignTarget(target)], each)])
+        for target, each in pairs
+        if code(target) != code(each)
+    ]
+    return [made[0], *(one.with_changes(leading_lines=[]) for one in made[1:])] if made else []
+
+
+def _pairs(
+    target: cst.BaseAssignTargetExpression, value: cst.BaseExpression
+) -> list[tuple[cst.BaseAssignTargetExpression, cst.BaseExpression]] | None:
+    """Returns the names and values of an assignment one by one; None if a value reads a name that is given before."""
+    if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple) or len(target.elements) != len(value.elements):
+        return [(target, value)] if not isinstance(target, cst.Tuple) else None
+    targets, values = [one.value for one in target.elements], [one.value for one in value.elements]
+    pairs = [(name, one) for name, one in zip(targets, values, strict=True) if isinstance(name, cst.Name)]
+    changed = [name.value if code(name) != code(one) else "" for name, one in pairs]
+    free = all(not {*changed[:place]} & reads_and_writes(one)[0] for place, (_, one) in enumerate(pairs))
+    return [*pairs] if free and len(pairs) == len(targets) else None
 
 
 def _of_block(statement: Statement, rest: Sequence[Statement], assignment: cst.Assign) -> Statement | None:

@@ -54,6 +54,7 @@ _CLIPS = {
 """Functions that clip, and the arguments of a Keras optimizer that do the same."""
 _SAME_GRADIENTS = ("name", "colocate_gradients_with_ops", "gate_gradients")
 """Arguments of ``tf.gradients`` that change no value."""
+_MOST = 5
 _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
@@ -110,7 +111,10 @@ class _Finder:
 
     def found(self) -> Updates:
         asked = self._spec.get("train_op")
-        value = (assigned(asked.value, self._flat) or self._of_both_branches(asked)) if isinstance(asked, cst.Name) else asked
+        value = asked
+        for _ in range(_MOST):  # names that other names were given
+            if isinstance(value, cst.Name):
+                value = assigned(value.value, self._flat) or self._of_both_branches(value)
         value = self._without_count(value)
         if isinstance(value, cst.Call) and self._script.called(value) == OPTIMIZE_LOSS:
             return self._of_optimize_loss(value)

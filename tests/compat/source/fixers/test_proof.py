@@ -11,7 +11,7 @@ from tests.running import ROOT, estimator_bridge_command
 
 MORE = {
     "builders": ("narrow",),
-    "by_branch": ("norms", "keras"),
+    "by_branch": ("norms", "keras", "plain"),
     "chosen": ("plain",),
     "linear": ("classes", "numbers"),
     "clipped": ("value", "norm", "loss"),

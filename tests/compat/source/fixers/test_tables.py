@@ -17,8 +17,8 @@ import tf_keras
 
 from estimator_bridge import legacy
 from estimator_bridge.compat.source.fixers.estimators import support
+from estimator_bridge.compat.source.fixers.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model import metrics
-from estimator_bridge.compat.source.fixers.model.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
 from estimator_bridge.compat.source.fixers.script import Script

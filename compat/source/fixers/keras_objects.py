@@ -1,4 +1,4 @@
-"""Layers of ``tf.layers`` in a script's own classes of Keras, which Keras makes alike."""
+"""Layers of ``tf.layers`` that Keras makes alike: objects, and all that a script's own classes of Keras make."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _OF_TENSORFLOW = frozenset({"reuse", "_reuse", "_scope"})
 _MOST = 2  # arguments whose places Keras shares
 
 
-def layers_in_classes(script: Script) -> Iterator[cst.Call]:
-    """Yields the calls of ``tf.layers`` in classes of Keras that mean the same as calls of Keras.
+def layers_of_keras(script: Script) -> Iterator[cst.Call]:
+    """Yields the calls of ``tf.layers`` that mean the same as calls of Keras, and are in classes of Keras or make objects in functions.
 
     A class in which one does not has none of them.
 
@@ -34,10 +34,16 @@ def layers_in_classes(script: Script) -> Iterator[cst.Call]:
         is_keras = any(_BASES.match(script.name(base.value)) for base in owner.bases)
         if is_keras and all(_has_twin(script, one) for one in found) and _says_if_it_drops(script, owner, calls):
             yield from found
+    inside = {one for owner in nodes(script.module, cst.ClassDef) for one in nodes(owner, cst.Call)}
+    for assigned in nodes(script.module, cst.Assign):
+        made = assigned.value if isinstance(assigned, cst.Assign) else None
+        name = script.called(made).removeprefix(_LAYERS)
+        if isinstance(made, cst.Call) and made not in inside and name in FUNCTIONS and _has_twin(script, made):
+            yield made
 
 
 def as_keras(script: Script, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
-    """Returns the call of Keras for one that ``layers_in_classes`` yields.
+    """Returns the call of Keras for one that ``layers_of_keras`` yields.
 
     Args:
         script: Script around the call.
