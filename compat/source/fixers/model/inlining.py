@@ -9,7 +9,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import layer_function
-from estimator_bridge.compat.source.fixers.model.returning import assigning, jumps
+from estimator_bridge.compat.source.fixers.model.returning import assigning, ends, jumps
 from estimator_bridge.compat.source.fixers.script import SPEC, Arguments, Script, arguments, code, makes, nodes, simple_name
 
 _Block = cst.If | cst.For | cst.With | cst.Else
@@ -113,7 +113,8 @@ class _Putting:
             names: Names in the headers of the blocks around it.
         """
         for place, statement in enumerate(block):
-            others = [*around, *block[:place], *block[place + 1 :]]
+            before = [*around, *map(_that_goes_on, block[:place])]
+            others = [*before, *block[place + 1 :]]
             apart = self._apart(statement)
             if apart is not None:
                 return [*block[:place], *apart, *block[place + 1 :]]
@@ -125,7 +126,7 @@ class _Putting:
                 if inside is None:
                     return None
             elif isinstance(statement, cst.If | cst.For | cst.With):
-                changed = self._of_block(statement, others, names)
+                changed = self._of_block(statement, before, others, names)
                 inside = [changed] if isinstance(changed, cst.BaseCompoundStatement) else None
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
@@ -214,21 +215,37 @@ class _Putting:
         made[0] = made[0].with_changes(leading_lines=[*statement.leading_lines, *made[0].leading_lines])
         return made
 
-    def _of_block(self, statement: _Block, others: Sequence[Statement], names: frozenset[str]) -> _Block | None:
-        """Returns a test, a loop, a scope or an else with a body in the place of a call in its first block that has one."""
+    def _of_block(
+        self, statement: _Block, before: Sequence[Statement], others: Sequence[Statement], names: frozenset[str]
+    ) -> _Block | None:
+        """Returns a test, a loop, a scope or an else with a body in the place of a call in its first block that has one.
+
+        Args:
+            statement: The block.
+            before: Statements before it.
+            others: Statements before and behind it.
+            names: Names in the headers of the blocks around it.
+        """
         if isinstance(statement.body, cst.IndentedBlock):
             block = statement.body
             inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
             header = statement.with_changes(body=cst.IndentedBlock([]))
-            inside = self.put_in(inner, others, names.union(*reads_and_writes(header)))
+            inside = self.put_in(inner, before if ends(block) else others, names.union(*reads_and_writes(header)))
             if inside is not None:
                 return statement.with_changes(body=block.with_changes(body=inside))
         rest = statement.orelse if isinstance(statement, cst.If) else None
         if rest is None:
             return None
         header = statement.with_changes(orelse=None)
-        changed = self._of_block(rest, others, names.union(*reads_and_writes(header)))
+        changed = self._of_block(rest, before, others, names.union(*reads_and_writes(header)))
         return statement.with_changes(orelse=changed) if changed is not None else None
+
+
+def _that_goes_on(statement: Statement) -> Statement:
+    """Returns what of a statement those behind it can meet: of a test whose branch returns, the test alone."""
+    if isinstance(statement, cst.If) and statement.orelse is None and ends(statement.body):
+        return cst.SimpleStatementLine([cst.Expr(statement.test)])
+    return statement
 
 
 def _is_part(script: Script, statement: Statement, function: cst.FunctionDef) -> bool:

@@ -83,7 +83,7 @@ def _of_block(statement: Statement, rest: Sequence[Statement], assignment: cst.A
     if isinstance(statement, cst.With) and not rest:
         inside = assigning(_statements(statement.body), assignment)
         return statement.with_changes(body=_block(inside, statement.body)) if inside is not None else None
-    if not isinstance(statement, cst.If) or not _ends(_statements(statement.body)):
+    if not isinstance(statement, cst.If) or not ends(statement.body):
         return None
     first = assigning(_statements(statement.body), assignment)
     following = statement.orelse.body if isinstance(statement.orelse, cst.Else) else None
@@ -99,17 +99,16 @@ def _of_block(statement: Statement, rest: Sequence[Statement], assignment: cst.A
     )
 
 
-def _ends(block: Sequence[Statement]) -> bool:
-    """Returns True if statements return or raise on every way."""
-    last = block[-1] if block else None
+def ends(body: cst.BaseSuite) -> bool:
+    """Returns True if the statements of a block return or raise on every way."""
+    last = next(reversed(_statements(body)), None)
     if isinstance(last, cst.SimpleStatementLine):
         return isinstance(last.body[-1], cst.Return | cst.Raise)
     if isinstance(last, cst.With):
-        return _ends(_statements(last.body))
+        return ends(last.body)
     if not isinstance(last, cst.If) or last.orelse is None:
         return False
-    other = [last.orelse] if isinstance(last.orelse, cst.If) else _statements(last.orelse.body)
-    return _ends(_statements(last.body)) and _ends(other)
+    return ends(last.body) and ends(cst.IndentedBlock([last.orelse]) if isinstance(last.orelse, cst.If) else last.orelse.body)
 
 
 def _block(statements: Sequence[Statement], old: cst.BaseSuite) -> cst.BaseSuite:
