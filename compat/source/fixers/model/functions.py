@@ -80,6 +80,8 @@ _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
 """Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
+_LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|critical|exception)")
+"""Calls of a logger, wherever it was made."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +226,7 @@ class _Analysis:
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
-            updates.prepared, updates.optimizer, tuple(self._notes(used)),
+            updates.prepared, updates.optimizer, (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
             self._reached(network)[1] if self._shim else None,
         )  # fmt: skip
@@ -604,6 +606,7 @@ class _Analysis:
             return all(self._is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
+        prints |= isinstance(effect, cst.Call) and _LOGS.fullmatch(code(effect.func)) is not None
         kinds = (
             cst.Del
             | cst.Assign

@@ -35,7 +35,7 @@ _SEPARABLE = (
 _NORM = (
     "inputs", "axis", "momentum", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer", "moving_mean_initializer",
     "moving_variance_initializer", "beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint", "training",
-    "trainable", "name", "reuse",
+    "trainable", "name", "reuse", "fused",
 )  # fmt: skip
 _CONTRIB_WEIGHTS = (
     "activation_fn", "normalizer_fn", "normalizer_params", "weights_initializer", "weights_regularizer", "biases_initializer",

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import optimizers
 from estimator_bridge.compat.source.fixers.model.flow import (
     Statement,
@@ -69,10 +69,12 @@ class Updates:
     Attributes:
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer.
+        notes: What it does otherwise than the old script.
     """
 
     prepared: tuple[Statement, ...]
     optimizer: str
+    notes: tuple[Change, ...] = ()
 
 
 def find_updates(
@@ -90,7 +92,8 @@ def find_updates(
     Raises:
         UnconvertibleError: It does more than a Keras optimizer does.
     """
-    return _Finder(script, statements, spec, check, batch).found()
+    finder = _Finder(script, statements, spec, check, batch)
+    return dataclasses.replace(finder.found(), notes=tuple(finder.notes))
 
 
 class _Finder:
@@ -108,6 +111,7 @@ class _Finder:
         self._check = check
         self._batch = batch
         self._clips: dict[str, _Expression] = {}
+        self.notes: list[Change] = []
 
     def found(self) -> Updates:
         asked = self._spec.get("train_op")
@@ -155,7 +159,10 @@ class _Finder:
             return None
         if not all(self._only_runs_updates(one, name.value) for one in branches):
             return None
-        return values[0] if runs[0] == runs[1] or self._has_norms_below(choice.test) else None
+        if runs[0] != runs[1] and not self._has_norms_below(choice.test):
+            message = f"batch norm's averages are updated also where {code(choice.test)} is not true"
+            self.notes.append(Change(self._script.line(choice), name.value, Outcome.APPROXIMATE, message))
+        return values[0]
 
     def _only_runs_updates(self, body: cst.BaseSuite, name: str) -> bool:
         """Returns True if statements give a value to one name, below UPDATE_OPS at most, and do nothing else."""
