@@ -285,6 +285,8 @@ class _InMethod(cst.CSTTransformer):
         if self._parts.shimmed is not None:
             return parsed(of_core(self._script, old, new)) if is_contrib(self._script.called(old)) else new
         name = self._script.called(old).replace("tensorflow", "tf", 1)
+        if self._lifting is None and name == "tf.layers.flatten" and len(new.args) == 1:
+            return parsed(f"tf_keras.layers.Flatten()({code(new.args[0].value)})")
         loops = tuple(node for node in self._around if isinstance(node, cst.For))
         blocks = [node for node in self._around if isinstance(node, cst.With)]
         trained = [one.value for one in old.args if one.keyword is not None and one.keyword.value == "trainable"]

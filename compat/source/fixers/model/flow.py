@@ -14,6 +14,8 @@ from estimator_bridge.compat.source.fixers.script import Script, code, nodes, si
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _MODULES = ("tf", "tensorflow", "logging")
 """Names whose attributes are functions: a call changes no value."""
+_UPDATES = frozenset({"minimize", "compute_gradients", "apply_gradients", "optimize_loss"})
+"""Methods and functions that update variables."""
 _SPECS = ("tensorflow.estimator.EstimatorSpec",)
 
 
@@ -316,7 +318,8 @@ def _only_changes(tests: ModeTests, statement: cst.If) -> bool:
     """Returns True for a test of training that only gives names other values, made from what they were, such as a dropout."""
     read, written = reads_and_writes(statement)
     of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
-    return of_training and bool(written) and written <= read and not _returns(statement)
+    methods = {one.attr.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
+    return of_training and bool(written) and written <= read and not methods & _UPDATES and not _returns(statement)
 
 
 def _returns(statement: Statement) -> bool:

@@ -31,7 +31,17 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
 from estimator_bridge.compat.source.fixers.model.updates import NORMS, OPTIMIZE_LOSS, find_updates, unwrapped
-from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import (
+    LOGGERS,
+    TPU,
+    Arguments,
+    Script,
+    arguments,
+    code,
+    nodes,
+    simple_name,
+    with_values,
+)
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
@@ -76,9 +86,17 @@ _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
+_MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
-_WITHOUT_EFFECT = ("tensorflow.summary.", "tensorflow.logging.", "tensorflow.identity", "logging.", "tensorflow.assert_")
+_WITHOUT_EFFECT = (
+    "tensorflow.set_random_seed",
+    "tensorflow.summary.",
+    "tensorflow.logging.",
+    "tensorflow.identity",
+    "logging.",
+    "tensorflow.assert_",
+)
 """Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
 _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|critical|exception)")
 """Calls of a logger, wherever it was made."""
@@ -433,32 +451,60 @@ class _Analysis:
     def _entries(self, value: cst.BaseExpression, one: Branch) -> list[tuple[str, cst.BaseExpression, str]]:
         """Returns the keys of ``eval_metric_ops``, what they are given, in a dict and by assignments behind it, and on which conditions."""
         value, later = _behind(value, unwrapped(one.statements))
-        if isinstance(value, cst.Call) and code(value.func) == "dict" and all(each.keyword for each in value.args):
-            named = [(each.keyword.value, each.value) for each in value.args if each.keyword is not None]
-            value = cst.Dict([cst.DictElement(cst.SimpleString(f'"{name}"'), each) for name, each in named])
-        if not isinstance(value, cst.Dict):
-            raise UnconvertibleError(one.spec, "eval_metric_ops", _NOT_ONE_DICT)
-        inside = [(each.key if isinstance(each, cst.DictElement) else each.value, each.value, "") for each in value.elements]
-        items = [*inside, *(item for statement in later for item in self._items(statement))]
+        first = later[0] if later and not isinstance(value, cst.Dict | cst.Call) else None
+        if isinstance(first, cst.If):
+            items, later = [*self._chosen_items(first, simple_name(value), one, ())], later[1:]
+        else:
+            items = [(key, each, "") for key, each in _dict_items(value, one.spec)]
+        items += [item for statement in later for item in self._items(statement, one)]
         found = [(key, each, condition) for key, each, condition in items if isinstance(key, cst.SimpleString)]
         if len(found) < len(items):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
-        if len({key.evaluated_value for key, _, _ in found}) < len(found):
+        keys = [(key.evaluated_value, condition if isinstance(first, cst.If) else "") for key, _, condition in found]
+        if len({*keys}) < len(found):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is given twice; write each metric once")
         return [(str(key.evaluated_value), each, condition) for key, each, condition in found]
 
-    def _items(self, statement: Statement) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    def _chosen_items(
+        self, choice: cst.If, name: str, one: Branch, before: tuple[str, ...]
+    ) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+        """Yields the items of the dicts that the branches of a test give a name, with the conditions on hyperparameters."""
+        test = self._of_hyperparameters(choice.test, one, choice)
+        orelse = choice.orelse
+        last = [(orelse.body, (*before, f"not ({test})"))] if isinstance(orelse, cst.Else) else []
+        for body, conditions in [(choice.body, (*before, test)), *last]:
+            written = {each for statement in body.body for each in reads_and_writes(statement)[1]}
+            if written - {name}:  # what a metric reads of them, no other method would have
+                raise UnconvertibleError(choice, "eval_metric_ops", _NOT_ONE_DICT)
+            lines = [statement for statement in body.body if isinstance(statement, cst.SimpleStatementLine)]
+            values = [value for line in lines for value in [assigned_value(line)] if value is not None]
+            for value in values[-1:]:
+                yield from ((key, each, " and ".join(conditions)) for key, each in _dict_items(value, one.spec))
+        if isinstance(orelse, cst.If):
+            yield from self._chosen_items(orelse, name, one, (*before, f"not ({test})"))
+
+    def _of_hyperparameters(self, test: cst.BaseExpression, one: Branch, statement: Statement) -> str:
+        """Returns a test with the values of names in their place; raises if it asks for more than hyperparameters."""
+        flat = unwrapped(one.statements)
+        for _ in range(_MOST):
+            values = {name: assigned(name, flat) for name in _read(test) & self._tests.bound}
+            test = with_values(test, {name: value for name, value in values.items() if value is not None})
+        if (self._tests.bound | {self._features, self._labels}) & _read(test):
+            raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+        return code(test)
+
+    def _items(self, statement: Statement, one: Branch) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
         """Yields the assignments to items of a dict, also those below a test of hyperparameters, with the test."""
         if not isinstance(statement, cst.If):
-            yield (*_item(statement), "")
+            yield from ((key, each, "") for key, each in _given_items(statement))
             return
-        own = self._tests.bound | {self._features, self._labels}
-        if statement.orelse is not None or own & _read(statement.test) or not isinstance(statement.body, cst.IndentedBlock):
+        if statement.orelse is not None or not isinstance(statement.body, cst.IndentedBlock):
             raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+        test = self._of_hyperparameters(statement.test, one, statement)
         for inner in statement.body.body:
             if not isinstance(inner, cst.SimpleStatementLine):
                 raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
-            yield (*_item(inner), code(statement.test))
+            yield from ((key, each, test) for key, each in _given_items(inner))
 
     def _predictions(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], cst.BaseExpression | None]:
         one, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
@@ -666,13 +712,31 @@ def _behind(value: cst.BaseExpression, statements: Sequence[Statement]) -> tuple
     return value, later
 
 
-def _item(statement: Statement) -> tuple[cst.BaseExpression, cst.BaseExpression]:
-    """Returns the key and the value of an assignment to an item of a dict."""
+def _dict_items(value: cst.BaseExpression, spec: cst.Call) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Returns the keys and values of a dict."""
+    if isinstance(value, cst.Call) and code(value.func) == "dict" and all(each.keyword for each in value.args):
+        return [(cst.SimpleString(f'"{one.keyword.value}"'), one.value) for one in value.args if one.keyword is not None]
+    if not isinstance(value, cst.Dict):
+        raise UnconvertibleError(spec, "eval_metric_ops", _NOT_ONE_DICT)
+    return [(each.key if isinstance(each, cst.DictElement) else each.value, each.value) for each in value.elements]
+
+
+def _given_items(statement: Statement) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Returns the keys and values that a statement gives a dict: by an assignment to an item, or by ``update`` with another dict."""
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    call = only.value if isinstance(only, cst.Expr) else None
+    if (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "update"
+        and len(call.args) == 1
+    ):
+        return _dict_items(call.args[0].value, call)
     target, value = assigned_target(statement), assigned_value(statement)
     if value is None or not isinstance(target, cst.Subscript) or not isinstance(target.value, cst.Name):
         raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
     key = target.slice[0].slice
-    return key.value if isinstance(key, cst.Index) else target, value
+    return [(key.value if isinstance(key, cst.Index) else target, value)]
 
 
 def _says_training(call: cst.Call) -> bool:

@@ -199,7 +199,8 @@ class _Finder:
     def _choice(self, maker: _Expression) -> cst.If | None:
         """Returns the last statement that gives an optimizer its value, if that is a choice between calls of tf.train."""
         found = [one for one in self._flat if simple_name(maker) in reads_and_writes(one)[1]]
-        values = [one.value for one in nodes(found[-1], cst.Assign) if isinstance(one, cst.Assign)] if found else []
+        assigns = [one for one in nodes(found[-1], cst.Assign) if isinstance(one, cst.Assign)] if found else []
+        values = [one.value for one in assigns if simple_name(one.targets[0].target) == simple_name(maker)]
         calls = all(optimizers.is_optimizer(self._script.called(value)) for value in values)
         return found[0] if len(found) == 1 and values and calls and isinstance(found[0], cst.If) else None
 
@@ -208,10 +209,12 @@ class _Finder:
         needed, scheduled = self._prepared(choice, *self._clips.values())
         calls = [one for one in nodes(choice, cst.Call) if isinstance(one, cst.Call)]
         made: dict[cst.CSTNode, str] = {
-            one: self._text(one, scheduled) for one in calls if optimizers.is_optimizer(self._script.called(one))
+            one: text for one in calls for text in [optimizers.schedule(self._script, one)] if text is not None
         }
+        scheduled = scheduled or bool(made)
+        made |= {one: self._text(one, scheduled) for one in calls if optimizers.is_optimizer(self._script.called(one))}
         new = _replaced(choice, made)
-        return Updates((*(one for one in needed if one is not choice), new), code(maker))
+        return Updates((*needed, new), code(maker))
 
     def _text(self, made: cst.Call, scheduled: bool) -> str:
         text = optimizers.optimizer(self._script, made)
@@ -226,7 +229,7 @@ class _Finder:
     def _prepared(self, *values: cst.CSTNode) -> tuple[list[Statement], bool]:
         """Returns the statements that expressions need, with schedules of Keras, and True if there is a schedule."""
         needed = needed_for({name for value in values for name in reads_and_writes(value)[0]}, self._flat)
-        kept = [one for one in needed if self._script.called(assigned_value(one)) not in STEPS]
+        kept = [one for one in needed if one not in values and self._script.called(assigned_value(one)) not in STEPS]
         new = [self._with_schedule(one) for one in kept]
         return new, any(one is not old for one, old in zip(new, kept, strict=True))
 
@@ -428,16 +431,19 @@ class _Finder:
         raise UnconvertibleError(name, "apply_gradients", _OTHERWISE)
 
     def _without_count(self, value: _Expression | None) -> _Expression | None:
-        """Returns what a train_op is, without the count of steps that some scripts group with it."""
+        """Returns what a train_op is, without the count of steps and UPDATE_OPS that some scripts group with it."""
         if self._script.called(value) != "tensorflow.group" or not isinstance(value, cst.Call):
             return value
-        parts = [assigned(one.value.value, self._flat) if isinstance(one.value, cst.Name) else one.value for one in value.args]
-        rest = [one for one in parts if self._script.called(one) != "tensorflow.assign_add" or not self._counts(one)]
+        place = next((place for place, one in enumerate(self._flat) if assigned_value(one) is value), len(self._flat))
+        before = self._flat[:place]
+        parts = [assigned(one.value.value, before) if isinstance(one.value, cst.Name) else one.value for one in value.args]
+        rest = [one for one in parts if not self._counts(one) and not self._runs_updates(one)]
         return rest[0] if len(rest) == 1 else value
 
     def _counts(self, call: _Expression | None) -> bool:
         """Returns True for a call that adds 1 to the global step."""
-        given = arguments(call, ("ref", "value")) if isinstance(call, cst.Call) else None
+        adds = isinstance(call, cst.Call) and self._script.called(call) == "tensorflow.assign_add"
+        given = arguments(call, ("ref", "value")) if isinstance(call, cst.Call) and adds else None
         step = (given or {}).get("ref")
         step = assigned(step.value, self._flat) if isinstance(step, cst.Name) else step
         return self._script.called(step) in STEPS and given is not None and code(given["value"]) == "1"
