@@ -69,7 +69,7 @@ class Updates:
     Attributes:
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer.
-        notes: What it does otherwise than the old script.
+        notes: Differences from the old script.
     """
 
     prepared: tuple[Statement, ...]
