@@ -147,6 +147,14 @@ def test_code_scanning_reads_what_needs_a_human(run: Run) -> None:
     assert f"::error file={FOR_HUMANS},line={PROXIMAL}" in run("--check", "--format", "github", FOR_HUMANS)[1]
 
 
+def test_keras_3_is_refused_by_name(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("--keras", "3", "--out", tmp_path / "new.py", WHOLE)
+    assert code == 2
+    assert "cannot be converted for Keras 3" in err
+    assert "compare --seeds" in err
+    assert not (tmp_path / "new.py").exists()
+
+
 def test_a_network_that_stays_needs_the_shim(run: Run) -> None:
     script = WHOLE.with_name("in_loops.py")
     code, _, err = run("--check", script)

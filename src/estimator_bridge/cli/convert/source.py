@@ -75,6 +75,9 @@ def add_parser(kinds: Any) -> None:
         default="layers",
         help="layers: the model makes its layers once, or the network stays; shim: a network that cannot have such layers is kept below TensorFlow's track_tf1_style_variables (default: %(default)s)",
     )
+    parser.add_argument(
+        "--keras", choices=("2", "3"), default="2", help="version of Keras that the new script uses; 3 is refused (default: 2)"
+    )
     parser.add_argument("--py2", action="store_true", help="take scripts that only Python 2 parses; they are rewritten first")
     explanation = (
         "text: the new script and a report; json: one object with both; sarif: SARIF 2.1.0 for code scanning; "
@@ -89,6 +92,12 @@ def add_parser(kinds: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts SCRIPT, prints or writes the result and the report, and compares both scripts if asked."""
+    if arguments.keras == "3":
+        raise BridgeError(
+            "A script cannot be converted for Keras 3: it has no optimizer that updates as TensorFlow 1's do, and compare could not prove the result.",
+            expected="Keras 2, the package tf_keras, which parameter servers and MultiWorkerMirroredStrategy need, too",
+            fix="Leave out --keras. To go on to Keras 3 by hand, compare the final metrics over several seeds: compare --seeds.",
+        )
     if arguments.out is None and (arguments.prove or arguments.args):
         raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
     whole = arguments.script.is_dir()
