@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -21,6 +22,8 @@ LOGGERS = tuple(
 TPU = "tensorflow.tpu."
 """Module of what runs on TPUs; contrib and Estimators have their own, with the same names."""
 _TPU_MODULES = ("tensorflow.contrib.tpu.", "tensorflow.estimator.tpu.", "tensorflow.contrib.cluster_resolver.TPU")
+_BELOW = re.compile(r"python\.(tpu|ops)\.\w+\.")
+"""Modules below those, from which scripts import the same names."""
 SPEC = "tensorflow.estimator.EstimatorSpec"
 _NAMED = {
     f"tensorflow.{module}"
@@ -190,7 +193,9 @@ def _known(name: str) -> str:
     """Returns the one spelling of a name below ``tensorflow``."""
     name = outside_of_contrib(canonical(name))
     module = next((one for one in _TPU_MODULES if name.startswith(one)), None)
-    return f"{TPU}{name.rpartition('.')[2]}" if module == _TPU_MODULES[2] else name.replace(module, TPU, 1) if module else name
+    if module is None:
+        return name
+    return f"{TPU}{name.rpartition('.')[2]}" if module == _TPU_MODULES[2] else TPU + _BELOW.sub("", name.removeprefix(module))
 
 
 def _bound_by(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

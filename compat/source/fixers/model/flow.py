@@ -282,6 +282,10 @@ def as_test_of_mode(statement: Statement, tests: ModeTests) -> Statement:
     return cst.If(value.test, block(value.body), cst.Else(block(value.orelse)), leading_lines=statement.leading_lines)
 
 
+class _RaisesError(Exception):
+    """The model function raises in a mode."""
+
+
 def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode) -> Branch | None:
     """Returns what a model function does in a mode; None if it returns nothing in that mode.
 
@@ -289,7 +293,10 @@ def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mo
         UnconvertibleError: It returns something else than an EstimatorSpec, or from inside other statements.
     """
     statements: list[Statement] = []
-    spec = _walk(script, tests, body, mode, statements)
+    try:
+        spec = _walk(script, tests, body, mode, statements)
+    except _RaisesError:
+        return None
     return Branch(tuple(one for one in statements if assigned_value(one) is not spec), spec) if spec is not None else None
 
 
@@ -297,6 +304,8 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
     """Collects the statements of a mode up to its return; returns the EstimatorSpec, or None at the end of the body."""
     for statement in body:
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
+        if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
+            raise _RaisesError
         if _returned(statement) is not None:
             return _spec(script, tests, statement, found)
         if isinstance(statement, cst.If) and chosen is not None and not _only_changes(tests, statement):
