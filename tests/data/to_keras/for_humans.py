@@ -167,6 +167,21 @@ def another_loss_in_evaluation(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: the model function
+def another_order_in_evaluation(features, labels, mode):
+    net = features["x"]
+    if mode == tf.estimator.ModeKeys.EVAL:
+        net = tf.square(net)
+        net = 1.0 + net
+        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(net, 1))
+        return tf.estimator.EstimatorSpec(mode, loss=loss)
+    net = 1.0 + net
+    net = tf.square(net)
+    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(net, 1))
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: tf.train.get_global_step
 def a_loss_that_knows_the_step(features, labels, mode):
     logits = tf.layers.dense(features["x"], 1)
@@ -312,6 +327,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(own_scaffold),
     tf.estimator.Estimator(another_loss_in_evaluation),
     tf.estimator.Estimator(a_loss_that_knows_the_step),
+    tf.estimator.Estimator(another_order_in_evaluation),
     tf.estimator.Estimator(a_layer_of_contrib),
     tf.estimator.Estimator(a_layer_in_a_while_loop),
     tf.estimator.Estimator(a_layer_as_large_as_the_batch),

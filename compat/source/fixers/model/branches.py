@@ -58,7 +58,7 @@ def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CST
     counts = {mode: Counter(text for text, _ in of_mode) for mode, of_mode in keys.items()}
     chosen = _chosen(script, branches, told, keys)
     known: dict[tuple[str, int], Statement] = {}
-    found = {}
+    found: dict[Mode, Branch] = {}
     for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT):
         if mode not in branches:
             continue
@@ -70,7 +70,10 @@ def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CST
                 statements.append(statement)
             else:
                 statements.append(known.setdefault(key, statement))
-        found[mode] = dataclasses.replace(branches[mode], statements=tuple(statements))
+        order = {one: place for place, one in enumerate(found[Mode.TRAIN].statements)} if found else {}
+        places = [order[one] for one in statements if one in order]
+        shared = statements if places == sorted(places) else branches[mode].statements  # another order may compute something else
+        found[mode] = dataclasses.replace(branches[mode], statements=tuple(shared))
     return found
 
 
