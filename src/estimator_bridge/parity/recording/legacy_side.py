@@ -11,6 +11,7 @@ from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.modern.graph.variables import assigned
 from estimator_bridge.parity.recording.batches import leaves, serialize
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.disk_space import DiskSpace
@@ -157,7 +158,7 @@ class TrainHook(BatchHook):
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
-        racing = order_assignments(in_step, given)
+        racing = order_assignments(in_step, given, lambda op: bool(assigned([op])))
         if racing:
             self._trace.write("note", message=_RACE.format(first_three(racing)))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
