@@ -21,7 +21,7 @@ from estimator_bridge.parity.result import (
     VariableDiff,
     Verdict,
 )
-from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
+from estimator_bridge.parity.values import compare_values, equal_arrays, first_updates, initial_values, max_abs_diff
 
 SIDES = ("legacy", "modern")
 
@@ -75,6 +75,7 @@ def judge(
     )
     metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
     predictions = tuple(_predictions(legacy, modern, thresholds))
+    exports = list(_exports(legacy, modern, recorded or legacy, thresholds))
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
@@ -83,7 +84,7 @@ def judge(
         *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
         *_prediction_findings(legacy, modern, predictions),
-        *_export_findings(legacy, modern, thresholds),
+        *(found for found in exports if not isinstance(found, str)),
     ]
     unequal_noise = _unequal_noise(legacy, replicas)
     is_explained = unequal_noise or any(modern.events("unrecorded"))
@@ -97,7 +98,10 @@ def judge(
         metrics=metrics,
         variables=variables,
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
-        notes=tuple(_notes(legacy, modern, recorded or legacy, replaying, replicas, unequal_noise)),
+        notes=(
+            *_notes(legacy, modern, recorded or legacy, replaying, replicas, unequal_noise),
+            *(found for found in exports if isinstance(found, str)),
+        ),
         predictions=predictions,
     )
 
@@ -264,10 +268,13 @@ def uncompared_predictions(recorded: Trace) -> Iterator[str]:
             yield f"{event['call']}: the first {MAX_PREDICTIONS:,} of {event['count']:,} predictions are compared."
 
 
-def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
+def _exports(legacy: Trace, modern: Trace, recorded: Trace, thresholds: Thresholds) -> Iterator[ParityFinding | str]:
+    """Yields what differs between the exports of both sides, and notes of what was not compared."""
     new = {event["call"]: event for event in modern.events("exported")}
     for event in legacy.events("exported"):
         if other := new.get(event["call"]):
+            from estimator_bridge.parity.exports.recorded import answer_findings  # loads TensorFlow
+
             names = sorted(event["signatures"].keys() | other["signatures"].keys())
             unequal = [name for name in names if event["signatures"].get(name) != other["signatures"].get(name)]
             if unequal:
@@ -278,14 +285,7 @@ def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> It
                 yield ParityFinding("export", f"{event['call']}: only one side's SavedModel has variables.")
             for finding in _variable_findings(variables, thresholds):
                 yield dataclasses.replace(finding, level="export", message=f"{event['call']}: {finding.message}")
-
-
-def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
-    """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
-    if not (np.issubdtype(legacy.dtype, np.floating) and np.issubdtype(modern.dtype, np.number)):
-        return bool(np.array_equal(legacy, modern))
-    close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
-    return bool(close)
+            yield from answer_findings(event, other, recorded, thresholds)
 
 
 def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:

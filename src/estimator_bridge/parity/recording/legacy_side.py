@@ -12,7 +12,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.modern.graph.variables import assigned
-from estimator_bridge.parity.recording.batches import leaves, serialize
+from estimator_bridge.parity.recording.batches import leaves, named_leaves, serialize
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.ordering import order_assignments
@@ -32,6 +32,7 @@ _RACE = (
     "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
 )
 _batches: GraphValues[list[list[Any]]] = GraphValues()  # graph -> tensors of each replica's batch
+_names: GraphValues[list[str]] = GraphValues()  # graph -> names of its features
 _specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its training
 _configs: GraphValues[Any] = GraphValues()  # graph -> RunConfig of its training
 _savers: GraphValues[list[Any]] = GraphValues()  # graph -> hooks that save checkpoints
@@ -111,6 +112,8 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
     def begin(self) -> None:
         """Finds the batch of the graph."""
         self._batches = _batches[v1.get_default_graph()]
+        if self._writer:
+            self._trace.write("features", call=self._call, names=_names.get(v1.get_default_graph(), []))
         with tf.name_scope("estimator_bridge"):
             self._digest = batch_digest(self._batches[0])
 
@@ -240,6 +243,7 @@ def _remember_batches_and_specs() -> None:
 
     def parse_of_replicas(original: Any, result: Any) -> Any:
         batch = original(result)
+        _names[v1.get_default_graph()] = [name for name, leaf in named_leaves(batch[0]) if tf.is_tensor(leaf)]
         strategy = tf.distribute.get_strategy()
 
         own = max((len(strategy.experimental_local_results(leaf)) for leaf in tf.nest.flatten(batch)), default=1)
