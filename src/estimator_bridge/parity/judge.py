@@ -22,6 +22,7 @@ from estimator_bridge.parity.result import (
     Verdict,
 )
 from estimator_bridge.parity.values import compare_values, equal_arrays, first_updates, initial_values, max_abs_diff
+from estimator_bridge.script.quiet import quiet_start_up
 
 SIDES = ("legacy", "modern")
 
@@ -273,7 +274,8 @@ def _exports(legacy: Trace, modern: Trace, recorded: Trace, thresholds: Threshol
     new = {event["call"]: event for event in modern.events("exported")}
     for event in legacy.events("exported"):
         if other := new.get(event["call"]):
-            from estimator_bridge.parity.exports.recorded import answer_findings  # loads TensorFlow
+            with quiet_start_up():
+                from estimator_bridge.parity.exports.recorded import answer_findings
 
             names = sorted(event["signatures"].keys() | other["signatures"].keys())
             unequal = [name for name in names if event["signatures"].get(name) != other["signatures"].get(name)]

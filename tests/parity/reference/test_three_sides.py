@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -78,7 +79,13 @@ def test_assignments_that_the_reference_orders_are_named(compare: Compare) -> No
 def test_the_recorder_counts_no_step_that_finds_no_batch(tmp_path: Path) -> None:
     """The documented k-means example counts such a step by a race, which both paths take away: so the reference has to, too."""
     script = HERE.parents[1] / "data" / "documented_clusters.py"
-    order = {"folder": str(tmp_path / "reference"), "steps": None, "target": str(script), "args": [], "is_module": False}
+    order: dict[str, Any] = {
+        "folder": str(tmp_path / "reference"),
+        "steps": None,
+        "target": str(script),
+        "args": [],
+        "is_module": False,
+    }
     command = [sys.executable, str(HERE / "recorder_here.py"), str(RECORDER), json.dumps(order)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr

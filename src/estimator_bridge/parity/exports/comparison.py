@@ -149,6 +149,9 @@ def load_export(path: Path) -> Export:
     folder = export_folder(path)
     if folder is None:
         raise BridgeError("There is no SavedModel.", expected="a folder with a saved_model.pb, or with exports", received=path)
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")  # TensorFlow warns of each reference variable, which only its training would miss
     try:
         return Export(folder, tf.saved_model.load(str(folder)))
     except Exception as error:  # whatever TensorFlow raises at damaged files and operations that it does not have
@@ -156,6 +159,8 @@ def load_export(path: Path) -> Export:
         raise BridgeError(
             "The SavedModel cannot be loaded.", received=f"{folder}: {reason}", fix="Export it again with this TensorFlow."
         ) from error
+    finally:
+        logger.setLevel(level)
 
 
 def _answers(export: Export, name: str, rows: Rows) -> dict[str, Any]:

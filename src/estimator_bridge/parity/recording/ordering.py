@@ -7,7 +7,8 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, Sequence, Tu
 
 import tensorflow as tf
 
-Operation = Tensor = Any
+Operation = Any
+Tensor = Any
 
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
 _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
