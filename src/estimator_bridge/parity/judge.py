@@ -87,9 +87,8 @@ def judge(
         *_prediction_findings(legacy, modern, predictions),
         *(found for found in exports if not isinstance(found, str)),
     ]
-    unequal_noise = _unequal_noise(legacy, replicas)
-    is_explained = unequal_noise or any(modern.events("unrecorded"))
-    verdict: Verdict = "equal" if not findings else "not comparable" if is_explained else "different"
+    reasons = list(_reasons(legacy, modern, replicas))
+    verdict: Verdict = "equal" if not findings else "not comparable" if reasons else "different"
     return ParityResult(
         command=command,
         mode="replay" if replaying else "free-run",
@@ -100,10 +99,11 @@ def judge(
         variables=variables,
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
         notes=(
-            *_notes(legacy, modern, recorded or legacy, replaying, replicas, unequal_noise),
+            *_notes(legacy, modern, recorded or legacy, replaying, replicas, reasons),
             *(found for found in exports if isinstance(found, str)),
         ),
         predictions=predictions,
+        reason=reasons[0] if verdict == "not comparable" else "",
     )
 
 
@@ -290,14 +290,15 @@ def _exports(legacy: Trace, modern: Trace, recorded: Trace, thresholds: Threshol
             yield from answer_findings(event, other, recorded, thresholds)
 
 
-def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
-    """Describes random numbers that the two sides cannot draw alike."""
-    events = list(legacy.events("random"))
-    noise = [f"random numbers drawn inside {name}" for event in events for name in event["functions"]]
-    for event in events:
+def _reasons(legacy: Trace, modern: Trace, replicas: int) -> Iterator[str]:
+    """Yields why the two sides may differ although both are right: batches of hooks, and random numbers that they cannot draw alike."""
+    if any(modern.events("unrecorded")):
+        yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
+    for event in legacy.events("random"):
+        noise = [f"random numbers drawn inside {name}" for name in event["functions"]]
         if max(replicas, event.get("replicas", 1)) > 1:
             noise += [f"{name}, which each replica draws for itself" for name in event["in_step"]]
-    return noise
+        yield from (f"The two sides cannot draw the same random numbers: {one}." for one in noise)
 
 
 def limits(recorded: Trace) -> Iterator[str]:
@@ -310,7 +311,7 @@ def limits(recorded: Trace) -> Iterator[str]:
 
 
 def _notes(
-    legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]
+    legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, reasons: Sequence[str]
 ) -> Iterator[str]:
     name = recorded.folder.name
     yield f"Both sides start from the {name} side's initial values and seed random operations by their name."
@@ -322,10 +323,7 @@ def _notes(
         yield f"The modern side splits each batch over {replicas} replicas."
     if any(event["checkpoint"] is None for event in _last_trainings(legacy)):
         yield "A training left no checkpoint in its model_dir, so the final variables were not compared."
-    if any(modern.events("unrecorded")):
-        yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
     yield from uncompared_predictions(legacy)
-    for noise in unequal_noise:
-        yield f"The two sides cannot draw the same random numbers: {noise}."
+    yield from reasons
     for side, trace in (("legacy", legacy), ("modern", modern)):
         yield from dict.fromkeys(f"{side}: {event['message']}" for event in trace.events("note"))
