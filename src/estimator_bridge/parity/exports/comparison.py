@@ -21,7 +21,7 @@ class Export(NamedTuple):
 
     Attributes:
         folder: Its folder.
-        model: What TensorFlow loads from it.
+        model: Object that TensorFlow loads from it.
     """
 
     folder: Path
