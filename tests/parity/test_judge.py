@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.exports.recorded import recorded_requests
 from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.calls import scalar_metrics, write_predictions
@@ -368,6 +369,26 @@ def test_answers_that_cannot_be_compared_are_named(pair: Pair, name: str | None,
     (note,) = [note for note in result.notes if note.startswith("export-0")]
     assert "not compared" in note
     assert reason in note
+
+
+def test_requests_have_the_values_of_sparse_features(pair: Pair) -> None:
+    import tensorflow as tf
+
+    pair.legacy.write("features", call="train-0", names=["age", "words#0", "words#1", "words#2", "odd#0", "odd#1"])
+    indices = np.array([[0, 0], [0, 1], [2, 0]])
+    arrays = [
+        np.array([7.0, 8.0, 9.0]),
+        indices,
+        np.array([b"a", b"b", b"c"]),
+        np.array([3, 2]),
+        np.zeros([9, 2]),
+        np.zeros([9, 2]),
+    ]
+    with tf.io.TFRecordWriter(str(pair.legacy.batches("train-0"))) as writer:
+        writer.write(serialize(arrays))
+
+    rows = [{name: np.ravel(value).tolist() for name, value in row.items()} for row in recorded_requests(pair.legacy)]
+    assert rows == [{"age": [7.0], "words": [b"a", b"b"]}, {"age": [8.0], "words": []}, {"age": [9.0], "words": [b"c"]}]
 
 
 def test_an_export_leaves_the_scripts_folder_alone(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def recorded_requests(recorded: Trace) -> Rows:
 def _rows(tensors: dict[str, Any]) -> Rows:
     """Returns one mapping a row, from a feature's name to its value; that of a sparse feature is a vector."""
     dense = {name: value for name, value in tensors.items() if "#" not in name and value.ndim}
-    sparse = {name.removesuffix("#0"): value for name, value in tensors.items() if name.endswith("#0") and value.ndim == 2}
+    parts = {name.removesuffix("#0"): value for name, value in tensors.items() if name.endswith("#0") and value.ndim == 2}
+    sparse = {name: value for name, value in parts.items() if {f"{name}#1", f"{name}#2"} <= tensors.keys()}
     sizes = {len(value) for value in dense.values()} | {int(tensors[f"{name}#2"][0]) for name in sparse}
     if len(sizes) != 1:
         return []

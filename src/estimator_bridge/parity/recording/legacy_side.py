@@ -243,7 +243,6 @@ def _remember_batches_and_specs() -> None:
 
     def parse_of_replicas(original: Any, result: Any) -> Any:
         batch = original(result)
-        _names[v1.get_default_graph()] = [name for name, leaf in named_leaves(batch[0]) if tf.is_tensor(leaf)]
         strategy = tf.distribute.get_strategy()
 
         own = max((len(strategy.experimental_local_results(leaf)) for leaf in tf.nest.flatten(batch)), default=1)
@@ -252,9 +251,9 @@ def _remember_batches_and_specs() -> None:
             values = strategy.experimental_local_results(leaf)
             return values[number] if len(values) > 1 else values[0]  # one for all replicas, such as no labels
 
-        _batches[v1.get_default_graph()] = [
-            leaves(tf.nest.map_structure(functools.partial(of_replica, number), batch)) for number in range(own)
-        ]
+        parts = [tf.nest.map_structure(functools.partial(of_replica, number), batch) for number in range(own)]
+        _batches[v1.get_default_graph()] = list(map(leaves, parts))
+        _names[v1.get_default_graph()] = [name for name, leaf in named_leaves(parts[0][0]) if tf.is_tensor(leaf)]
         return batch
 
     def begin(original: Any, saver: Any) -> None:
