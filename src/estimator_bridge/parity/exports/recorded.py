@@ -43,8 +43,8 @@ def answer_findings(
         yield from _of_signature(call, exports, rows, signature.removeprefix(_SERVED), thresholds)
 
 
-def _said(error: BridgeError) -> str:
-    return " ".join(map(str, filter(None, (error.what, error.received))))
+def _said(error: BridgeError | ValueError) -> str:
+    return " ".join(map(str, filter(None, (error.what, error.received)))) if isinstance(error, BridgeError) else str(error)
 
 
 def _of_signature(
@@ -54,7 +54,7 @@ def _of_signature(
     try:
         result = ask(*exports)
         again = ask(exports[0], exports[0])
-    except BridgeError as error:
+    except (BridgeError, ValueError) as error:  # e.g. answers of several batches that have no common shape
         yield f"{call}: the answers of the signature {name!r} were not compared. {_said(error)}"
         return
     drawn = {output.old for output in again.outputs if output.rows_outside}
