@@ -191,7 +191,9 @@ def build(
     references = reference_variables(kept=estimator.config.train_distribute is None)
     shapes = v1.variable_creator_scope(_without_validated_shape)
     counted = _counted_replicas(1 if split else replicas)
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes, counted:
+    is_distributed = mode == TRAIN and estimator.config.train_distribute is not None
+    whole = _whole_variables() if is_distributed else contextlib.nullcontext()
+    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes, counted, whole:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)
@@ -233,6 +235,17 @@ def _counted_replicas(number: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for owner in (distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase):
             stack.enter_context(replaced(owner, num_replicas_in_sync=property(lambda _: number)))
+        yield
+
+
+@contextlib.contextmanager
+def _whole_variables() -> Iterator[None]:
+    """While active, partitioners have no effect, as under a strategy in TensorFlow 1, where the slots of whole variables have other names."""
+
+    def get(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return getter(*args, **{**kwargs, "partitioner": None})
+
+    with v1.variable_scope(v1.get_variable_scope(), custom_getter=get, auxiliary_name_scope=False):
         yield
 
 

@@ -21,7 +21,7 @@ findings = (
     [] if verdict == "equal" else [ParityFinding("loss", f"The losses differ ({number}).", number) for number in range(1, 6)]
 )
 command = tuple(arguments[4:])  # after --format json --out DIR
-result = ParityResult(command, "replay", verdict, Thresholds(), findings=tuple(findings))  # type: ignore[arg-type]
+result = ParityResult(command, "replay", verdict, Thresholds(), findings=tuple(findings), reason=os.environ.get("REASON", ""))  # type: ignore[arg-type]
 write_report(result, Path(arguments[3]))
 cause = json.loads(os.environ.get("CAUSE", "null"))
 sys.stdout.write(json.dumps(json.loads(render_json(result)) | {"cause": cause}))

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.exports.recorded import recorded_requests
 from estimator_bridge.parity.judge import judge
+from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.calls import scalar_metrics, write_predictions
 from estimator_bridge.parity.recording.folders.model_dirs import export_dir
 from estimator_bridge.parity.recording.trace import Trace
@@ -218,14 +220,28 @@ def test_a_checkpoint_that_only_one_side_leaves_is_a_difference(pair: Pair) -> N
     assert [finding.message for finding in pair.judge().findings] == ["train-0: only one side left a checkpoint."]
 
 
-def export(trace: Trace, weight: float, output: str = "scores") -> None:
+def export(trace: Trace, weight: float, output: str = "scores", constant: float = 1.0) -> None:
     import tensorflow as tf
 
     variables = str(trace.folder / "values" / "export-0.final")
     tf.raw_ops.SaveV2(prefix=variables, tensor_names=["w"], shape_and_slices=[""], tensors=[tf.constant([weight])])
-    shape = [1, "dim { size: 2 }"]
-    signatures = {"serve serving_default": {"inputs": {"x": shape}, "outputs": {output: shape}}}
-    trace.write("exported", call="export-0", signatures=signatures, variables=variables)
+    model = tf.Module()
+    model.w = tf.Variable([weight])
+    shape = tf.TensorSpec([None], tf.float32, "x")
+    answer = tf.function(lambda x: {output: model.w * x + constant}, input_signature=[shape])
+    folder = trace.folder / "exported" / "export-0"
+    tf.saved_model.save(model, str(folder), {"serving_default": answer})
+    given = [1, "dim { size: -1 }"]
+    signatures = {"serve serving_default": {"inputs": {"x": given}, "outputs": {output: given}}}
+    trace.write("exported", call="export-0", signatures=signatures, variables=variables, folder=str(folder))
+
+
+def record_features(trace: Trace, name: str = "x") -> None:
+    import tensorflow as tf
+
+    trace.write("features", call="train-0", names=[name])
+    with tf.io.TFRecordWriter(str(trace.batches("train-0"))) as writer:
+        writer.write(serialize([np.array([1.0, 2.0], np.float32), np.array([0, 1])]))
 
 
 @pytest.mark.parametrize(
@@ -326,6 +342,53 @@ def test_following_a_trace_gives_each_event_once(pair: Pair) -> None:
     position = pair.legacy.follow(position, seen.append)
     assert pair.legacy.follow(position, seen.append) == position
     assert [event["event"] for event in seen] == ["train", "step", "step", "trained"]
+
+
+@pytest.mark.parametrize("name", ["x", ""])
+def test_exports_that_differ_in_a_constant_of_their_graphs_are_different(pair: Pair, name: str) -> None:
+    pair.train([1.0])
+    record_features(pair.legacy, name)
+    export(pair.legacy, 1.0)
+    export(pair.modern, 1.0, constant=1.5)
+
+    (finding,) = pair.judge().findings
+    assert finding.level == "export"
+    assert "answers 'scores' of the signature 'serving_default' differ (max abs_diff 0.5, 2 of 2 rows)" in finding.message
+
+
+@pytest.mark.parametrize(("name", "reason"), [("y", "no value for the input 'x'"), (None, "No recorded batch has features")])
+def test_answers_that_cannot_be_compared_are_named(pair: Pair, name: str | None, reason: str) -> None:
+    pair.train([1.0])
+    if name:
+        record_features(pair.legacy, name)
+    for trace in pair.sides:
+        export(trace, 1.0)
+
+    result = pair.judge()
+    assert result.verdict == "equal"
+    (note,) = [note for note in result.notes if note.startswith("export-0")]
+    assert "not compared" in note
+    assert reason in note
+
+
+def test_requests_have_the_values_of_sparse_features(pair: Pair) -> None:
+    import tensorflow as tf
+
+    pair.legacy.write("features", call="train-0", names=["age", "words#0", "words#1", "words#2", "odd#0", "odd#1"])
+    indices = np.array([[0, 0], [0, 1], [2, 0]])
+    arrays = [
+        np.array([7.0, 8.0, 9.0]),
+        indices,
+        np.array([b"a", b"b", b"c"]),
+        np.array([3, 2]),
+        np.zeros([9, 2]),
+        np.zeros([9, 2]),
+    ]
+    with tf.io.TFRecordWriter(str(pair.legacy.batches("train-0"))) as writer:
+        writer.write(serialize(arrays))
+
+    rows = [{name: np.ravel(value).tolist() for name, value in row.items()} for row in recorded_requests(pair.legacy)]
+    assert rows == [{"age": [7.0], "words": [b"a", b"b"]}, {"age": [8.0], "words": []}, {"age": [9.0], "words": [b"c"]}]
 
 
 def test_an_export_leaves_the_scripts_folder_alone(tmp_path: Path) -> None:

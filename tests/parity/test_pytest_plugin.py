@@ -81,6 +81,13 @@ def test_a_cause_stands_first(pytester: pytest.Pytester, stand_in: pytest.Monkey
     run(pytester, REWRITE).stdout.fnmatch_lines(lines, consecutive=True)
 
 
+def test_the_reason_why_sides_cannot_be_compared_stands_first(pytester: pytest.Pytester, stand_in: pytest.MonkeyPatch) -> None:
+    stand_in.setenv("VERDICT", "not comparable")
+    stand_in.setenv("REASON", "The two sides cannot draw the same random numbers: dropout.")
+    lines = ["NOT COMPARABLE: *", "  The two sides cannot draw the same random numbers: dropout.", "  step 1, loss: *"]
+    run(pytester, REWRITE).stdout.fnmatch_lines(lines, consecutive=True)
+
+
 @pytest.mark.parametrize(
     ("verdict", "line"),
     [

@@ -132,7 +132,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "__init__": "no run of a rewrite goes on from the checkpoints of another one"
     },
     "tf_keras.*.training.Model": {
-        "compile fit evaluate predict train_on_batch": "a rewrite gets the batches and values of the old script"
+        "compile fit evaluate predict train_on_batch test_on_batch predict_on_batch": "a rewrite gets the batches and values of the old script"
     },
     "tensorflow": {"function": "a rewrite's steps call Python, which XLA cannot"},
     "tf_keras.*.base_layer.Layer": {

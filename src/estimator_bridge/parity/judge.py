@@ -21,7 +21,8 @@ from estimator_bridge.parity.result import (
     VariableDiff,
     Verdict,
 )
-from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
+from estimator_bridge.parity.values import compare_values, equal_arrays, first_updates, initial_values, max_abs_diff
+from estimator_bridge.script.quiet import quiet_start_up
 
 SIDES = ("legacy", "modern")
 
@@ -75,6 +76,7 @@ def judge(
     )
     metrics, variables = tuple(pair_metrics(legacy, modern)), tuple(_variables(legacy, modern))
     predictions = tuple(_predictions(legacy, modern, thresholds))
+    exports = list(_exports(legacy, modern, recorded or legacy, thresholds))
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
@@ -83,11 +85,10 @@ def judge(
         *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
         *_prediction_findings(legacy, modern, predictions),
-        *_export_findings(legacy, modern, thresholds),
+        *(found for found in exports if not isinstance(found, str)),
     ]
-    unequal_noise = _unequal_noise(legacy, replicas)
-    is_explained = unequal_noise or any(modern.events("unrecorded"))
-    verdict: Verdict = "equal" if not findings else "not comparable" if is_explained else "different"
+    reasons = list(_reasons(legacy, modern, replicas))
+    verdict: Verdict = "equal" if not findings else "not comparable" if reasons else "different"
     return ParityResult(
         command=command,
         mode="replay" if replaying else "free-run",
@@ -97,8 +98,12 @@ def judge(
         metrics=metrics,
         variables=variables,
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
-        notes=tuple(_notes(legacy, modern, recorded or legacy, replaying, replicas, unequal_noise)),
+        notes=(
+            *_notes(legacy, modern, recorded or legacy, replaying, replicas, reasons),
+            *(found for found in exports if isinstance(found, str)),
+        ),
         predictions=predictions,
+        reason=reasons[0] if verdict == "not comparable" else "",
     )
 
 
@@ -264,10 +269,14 @@ def uncompared_predictions(recorded: Trace) -> Iterator[str]:
             yield f"{event['call']}: the first {MAX_PREDICTIONS:,} of {event['count']:,} predictions are compared."
 
 
-def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterator[ParityFinding]:
+def _exports(legacy: Trace, modern: Trace, recorded: Trace, thresholds: Thresholds) -> Iterator[ParityFinding | str]:
+    """Yields what differs between the exports of both sides, and notes of what was not compared."""
     new = {event["call"]: event for event in modern.events("exported")}
     for event in legacy.events("exported"):
         if other := new.get(event["call"]):
+            with quiet_start_up():
+                from estimator_bridge.parity.exports.recorded import answer_findings
+
             names = sorted(event["signatures"].keys() | other["signatures"].keys())
             unequal = [name for name in names if event["signatures"].get(name) != other["signatures"].get(name)]
             if unequal:
@@ -278,24 +287,18 @@ def _export_findings(legacy: Trace, modern: Trace, thresholds: Thresholds) -> It
                 yield ParityFinding("export", f"{event['call']}: only one side's SavedModel has variables.")
             for finding in _variable_findings(variables, thresholds):
                 yield dataclasses.replace(finding, level="export", message=f"{event['call']}: {finding.message}")
+            yield from answer_findings(event, other, recorded, thresholds)
 
 
-def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
-    """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
-    if not (np.issubdtype(legacy.dtype, np.floating) and np.issubdtype(modern.dtype, np.number)):
-        return bool(np.array_equal(legacy, modern))
-    close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
-    return bool(close)
-
-
-def _unequal_noise(legacy: Trace, replicas: int) -> list[str]:
-    """Describes random numbers that the two sides cannot draw alike."""
-    events = list(legacy.events("random"))
-    noise = [f"random numbers drawn inside {name}" for event in events for name in event["functions"]]
-    for event in events:
+def _reasons(legacy: Trace, modern: Trace, replicas: int) -> Iterator[str]:
+    """Yields why the two sides may differ although both are right: batches of hooks, and random numbers that they cannot draw alike."""
+    if any(modern.events("unrecorded")):
+        yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
+    for event in legacy.events("random"):
+        noise = [f"random numbers drawn inside {name}" for name in event["functions"]]
         if max(replicas, event.get("replicas", 1)) > 1:
             noise += [f"{name}, which each replica draws for itself" for name in event["in_step"]]
-    return noise
+        yield from (f"The two sides cannot draw the same random numbers: {one}." for one in noise)
 
 
 def limits(recorded: Trace) -> Iterator[str]:
@@ -308,7 +311,7 @@ def limits(recorded: Trace) -> Iterator[str]:
 
 
 def _notes(
-    legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, unequal_noise: Sequence[str]
+    legacy: Trace, modern: Trace, recorded: Trace, replaying: bool, replicas: int, reasons: Sequence[str]
 ) -> Iterator[str]:
     name = recorded.folder.name
     yield f"Both sides start from the {name} side's initial values and seed random operations by their name."
@@ -320,10 +323,7 @@ def _notes(
         yield f"The modern side splits each batch over {replicas} replicas."
     if any(event["checkpoint"] is None for event in _last_trainings(legacy)):
         yield "A training left no checkpoint in its model_dir, so the final variables were not compared."
-    if any(modern.events("unrecorded")):
-        yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
     yield from uncompared_predictions(legacy)
-    for noise in unequal_noise:
-        yield f"The two sides cannot draw the same random numbers: {noise}."
+    yield from reasons
     for side, trace in (("legacy", legacy), ("modern", modern)):
         yield from dict.fromkeys(f"{side}: {event['message']}" for event in trace.events("note"))

@@ -178,6 +178,8 @@ def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 def _describe(report: Mapping[str, Any]) -> list[str]:
     """Returns the verdict, the cause if the report has one, and the first findings."""
     lines = [f"{report['verdict'].upper()}: {shlex.join(report['command'])}"]
+    if report.get("reason"):
+        lines.append(_shortened(f"  {report['reason']}"))
     cause = report.get("cause")
     if cause:
         lines += [_shortened(f"  cause: {cause['name']}: {cause['seen']}"), _shortened(f"  to do: {cause['change']}")]

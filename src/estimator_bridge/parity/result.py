@@ -200,7 +200,7 @@ class ParityResult:
     ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds, ``reference`` if the original
     TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
     what the new script does not have, or the comparison does not reach; ``anchors`` are the steps after which a rewrite gets the old
-    side's values, and ``gradients`` those of its first step.
+    side's values, and ``gradients`` those of its first step. ``reason`` says why sides that differ are "not comparable".
     """
 
     command: tuple[str, ...]
@@ -223,6 +223,7 @@ class ParityResult:
     not_compared: tuple[str, ...] = ()
     anchors: tuple[int, ...] = ()
     gradients: tuple[GradientPair, ...] = ()
+    reason: str = ""
 
     @property
     def sides(self) -> tuple[str, str]:

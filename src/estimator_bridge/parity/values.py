@@ -13,7 +13,7 @@ from estimator_bridge.compat.checkpoint.reading.index import Index
 from estimator_bridge.compat.checkpoint.reading.values import read_strings, stream
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
-from estimator_bridge.parity.result import ParityFinding, VariableDiff
+from estimator_bridge.parity.result import ParityFinding, Thresholds, VariableDiff
 
 # An update is a difference of float32 values: it is known to their rounding, and to this share of its own size.
 ROUNDING = 4e-7
@@ -52,6 +52,14 @@ def max_abs_diff(legacy: Any, modern: Any) -> float:
     if not all(np.issubdtype(side.dtype, np.number) for side in (legacy, modern)):
         return 0.0 if np.array_equal(legacy, modern) else float("inf")
     return difference.max_abs_diff(legacy, modern)
+
+
+def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
+    """Returns True if two arrays are equal: floats within the thresholds, others exactly."""
+    if not (np.issubdtype(legacy.dtype, np.floating) and np.issubdtype(modern.dtype, np.number)):
+        return bool(np.array_equal(legacy, modern))
+    close = legacy.shape == modern.shape and np.allclose(legacy, modern, thresholds.rel, thresholds.abs, equal_nan=True)
+    return bool(close)
 
 
 def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:

@@ -56,15 +56,15 @@ class Net(tf.Module):
         return self.logits(tf.nn.dropout(net, 0.3) if training else net)
 
 
-def make_model():
+def make_model(training=None):
     inputs = keras.Input([6])
     net = keras.layers.Dense(12, "tanh")(inputs)
-    net = keras.layers.Dropout(0.3)(net)
+    net = keras.layers.Dropout(0.3)(net, training=training)
     return keras.Model(inputs, keras.layers.Dense(2)(net))
 
 
-def compiled():
-    model = make_model()
+def compiled(**given):
+    model = make_model(**given)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.01, epsilon=1e-8), loss, metrics=["accuracy"])
     return model
@@ -98,6 +98,17 @@ def with_train_on_batch(as_arrays):
         for x, y in train.as_numpy_iterator() if as_arrays else train:
             model.train_on_batch(x, y, sample_weight=np.ones(16, np.float32) if as_arrays else None)
         model.evaluate(dataset(40, 1), verbose=0)
+
+
+def with_batches(model, rows=16):
+    """Evaluates and predicts batch by batch; between the epochs and behind the last one, as the old script does."""
+    held_out = dataset(40, 1).unbatch().batch(rows)
+    for _ in range(2):
+        model.fit(dataset(192, 0), verbose=0)
+        shares = [model.test_on_batch(x, y)[1] for x, y in held_out.as_numpy_iterator()]
+        print("accuracy of the batches", shares)
+    outputs = [model.predict_on_batch(x) for x, _ in held_out]
+    assert [len(output) for output in outputs] == [len(x) for x, _ in held_out]
 
 
 def with_tape(net, variables):
@@ -203,6 +214,9 @@ FORMS = {
     "validation_split": with_validation_split,
     "train_on_batch": lambda: with_train_on_batch(as_arrays=False),
     "train_on_arrays": lambda: with_train_on_batch(as_arrays=True),
+    "on_batch": lambda: with_batches(compiled()),
+    "on_larger_batches": lambda: with_batches(compiled(), rows=40),
+    "on_batch_wrong": lambda: with_batches(compiled(training=True)),
     "module": with_module,
     "noisy_evaluation": with_module,
     "kept_metrics": with_module,

@@ -95,6 +95,23 @@ def test_what_an_optimizer_makes_below_a_scope_has_the_names_of_the_strategy(sco
     assert ("train/train/beta1_power" in modern) is (scope == "train")
 
 
+@pytest.mark.parametrize("is_distributed", [True, False])
+def test_a_strategy_keeps_variables_whole_that_a_partitioner_would_cut(is_distributed: bool, tmp_path: Path) -> None:
+    """TensorFlow 1.15.5 names the slots of a variable "net/net/w/Momentum" under MirroredStrategy, and "net/w/t_0/Momentum" without."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        with v1.variable_scope("net", partitioner=v1.fixed_size_partitioner(1)):
+            loss = v1.losses.mean_squared_error(labels, tf.matmul(features["x"], v1.get_variable("w", [3, 1])))
+            train_op = v1.train.MomentumOptimizer(0.05, 0.9).minimize(loss, v1.train.get_global_step())
+        return spec(mode, loss, train_op)
+
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"]) if is_distributed else None
+    for first, second in (("legacy", "modern"), ("modern", "legacy")):
+        for path, steps in ((first, 2), (second, 4)):  # the second one goes on with the first one's slots
+            values = train(path, model_fn, tmp_path / first, max_steps=steps, steps=None, config={"train_distribute": strategy})
+        assert {*values} == {"global_step", "net/w", "net/net/w/Momentum" if is_distributed else "net/w/t_0/Momentum"}
+
+
 def test_no_replicas_make_no_training() -> None:
     with pytest.raises(BridgeError, match="must be at least 1"):
         ModernEngine(replicas=0)

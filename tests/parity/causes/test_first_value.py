@@ -116,6 +116,17 @@ def smoothed(by: float) -> Model:
     return model
 
 
+def smoothed_of_two(by: float) -> Model:
+    """Returns a model whose labels of two classes are smoothed."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        logits = tf.reduce_mean(hidden(x, kernel), axis=-1)
+        smooth = tf.cast(labels > 0.5, tf.float32) * (1.0 - by) + by / 2 if by else tf.cast(labels > 0.5, tf.float32)
+        return tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(labels=smooth, logits=logits))
+
+    return model
+
+
 def other_feature(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     """The labels are not read."""
     net = tf.nn.relu(hidden(x, kernel))
@@ -430,9 +441,12 @@ def test_elements_are_followed_to_where_they_were_moved(tmp_path: Path) -> None:
     assert (found.name, "ReverseV2 [batch, 4, 3] by ReverseV2 of x ([1])" in found.seen) == (CauseName.ELEMENT_ORDER, True)
 
 
+@pytest.mark.parametrize("model", [smoothed, smoothed_of_two])
 @pytest.mark.parametrize(("old", "new"), [(0.0, 0.2), (0.2, 0.0), (0.1, 0.2)])
-def test_smoothed_labels_are_named_by_their_share(tmp_path: Path, old: float, new: float) -> None:
-    found = cause_of(smoothed(old), smoothed(new), tmp_path)
+def test_smoothed_labels_are_named_by_their_share(
+    tmp_path: Path, model: Callable[[float], Model], old: float, new: float
+) -> None:
+    found = cause_of(model(old), model(new), tmp_path)
 
     assert (found.name, f"by {old:g} in the old script, by {new:g}" in found.seen) == (CauseName.LABEL_SMOOTHING, True)
 

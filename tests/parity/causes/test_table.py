@@ -513,11 +513,22 @@ def test_numbers_of_optimizers_are_named_before_clipping_that_no_step_shows() ->
     assert cause_of(changed(ADAM, name="Adam"), changed(ADAM, name="Adam"), *later).name is CauseName.CLIPPING
 
 
-def test_gradients_in_other_rows_are_named_as_other_look_ups() -> None:
-    """A table that starts with zeros: the loss does not show yet that another hash looks up other rows."""
+@pytest.mark.parametrize(
+    ("gradients", "are_moved"),
+    [
+        (([0.5, 0.0, 0.25, 0.0, 0.0], [0.0, 0.5, 0.25, 0.0, 0.0]), True),  # of another hash
+        (([0.5, 0.25, 0.25, 0.0, 0.0], [0.25, 0.5, 0.25, 0.0, 0.0]), True),  # of another boundary
+        (([0.5, -0.25, -0.25, 0.0, 0.0], [0.25, 0.0, -0.25, 0.0, 0.0]), False),  # of a softmax's bias
+        (([0.5, 0.25, 0.25, 0.0, 0.0], [0.75, 0.5, 0.25, 0.0, 0.0]), False),
+    ],
+)
+def test_gradients_in_other_rows_are_named_as_other_look_ups(
+    gradients: tuple[list[float], list[float]], *, are_moved: bool
+) -> None:
+    """A table that starts with zeros: the loss does not show yet that other rows are looked up."""
     found = evidence(PLAIN, PLAIN)
     steps = []
-    for side, gradient in ((found.old, [0.5, 0.0, 0.25, 0.0, 0.0]), (found.new, [0.0, 0.5, 0.25, 0.0, 0.0])):
+    for side, gradient in zip((found.old, found.new), gradients, strict=True):
         first = side.steps[0]
         values = dict(first.gradients()) | {"kernel": np.array(gradient)}
         after = dict(first.after()) | {"kernel": first.before()["kernel"] - 0.1 * np.array(gradient)}
@@ -529,4 +540,4 @@ def test_gradients_in_other_rows_are_named_as_other_look_ups() -> None:
 
     assert cause is not None
     assert cause.name is CauseName.GRADIENTS
-    assert "in other rows" in cause.seen
+    assert ("in other rows" in cause.seen) is are_moved

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,6 +17,8 @@ from rich.console import Console
 from estimator_bridge.cli import main
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import run
+from estimator_bridge.parity.recording import ordering
+from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.report.terminal import print_report
@@ -39,6 +43,7 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
             trace.make()
             if order.side == "reference":
                 trace.write("versions", tensorflow="1.15.5", python="3.7.16")
+                trace.write("ordered", names=["global_step"])
             drawn = draws if order.side == "reference" else "dropout"
             trace.write("random", call="train-0", in_step=[drawn], functions=[])
             trace.write("train", call="train-0", max_steps=1)
@@ -63,6 +68,34 @@ def test_three_equal_sides(compare: Compare) -> None:
     assert list(result.seconds) == ["reference", "legacy", "modern"]
     assert result.notes[0] == "The reference is TensorFlow 1.15.5 on Python 3.7.16; both paths follow its values and batches."
     assert any("the reference side's initial values" in note for note in result.notes)
+
+
+def test_assignments_that_the_reference_orders_are_named(compare: Compare) -> None:
+    (note,) = [note for note in compare({"reference": 0.5, "legacy": 0.5, "modern": 0.5}).notes if "assigns" in note]
+    assert note.endswith("in the order of the script's lines: global_step.")
+
+
+@pytest.mark.slow
+def test_the_recorder_counts_no_step_that_finds_no_batch(tmp_path: Path) -> None:
+    """The documented k-means example counts such a step by a race, which both paths take away: so the reference has to, too."""
+    script = HERE.parents[1] / "data" / "documented_clusters.py"
+    order: dict[str, Any] = {
+        "folder": str(tmp_path / "reference"),
+        "steps": None,
+        "target": str(script),
+        "args": [],
+        "is_module": False,
+    }
+    command = [sys.executable, str(HERE / "recorder_here.py"), str(RECORDER), json.dumps(order)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        errors = process.stderr.read()
+    trace = Trace(tmp_path / "reference")
+
+    assert process.returncode == 0, errors
+    assert [event["metrics"]["global_step"] for event in trace.events("evaluated")] == [0, 1, 2]
+    assert [event["step"] for event in trace.events("step")] == [1, 2]
+    assert [event["names"] for event in trace.events("ordered")] == [["global_step"]] * 3
 
 
 def test_both_paths_may_agree_and_differ_from_the_reference(compare: Compare) -> None:
@@ -106,14 +139,16 @@ def test_the_report_has_three_columns(compare: Compare) -> None:
     assert json.loads(render_json(result))["reference"]["losses"] == [0.5]
 
 
-def test_the_recorder_is_python_3_6_and_needs_nothing_else() -> None:
-    tree = ast.parse(RECORDER.read_text(), feature_version=(3, 6))
+@pytest.mark.parametrize("file", [RECORDER, Path(ordering.__file__)])
+def test_the_recorder_is_python_3_6_and_needs_nothing_else(file: Path) -> None:
+    tree = ast.parse(file.read_text(), feature_version=(3, 6))
     imported = {
         (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) or ""
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
-    assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names == {"numpy", "tensorflow"}
+    assert {name.partition(".")[0] for name in imported} - sys.stdlib_module_names <= {"numpy", "tensorflow"}
+    assert "__future__" not in imported, "annotations need Python 3.7"
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_findings_lead_to_the_documentation(
 
 
 def test_what_was_not_compared_is_named(make: Callable[..., ParityResult]) -> None:
-    text = " ".join(Page(render_html(make(not_compared=("auc",)))).text.split())
+    text = " ".join(Page(render_html(make(not_compared=("auc",), new_side="new"))).text.split())
     assert "not compared auc, event files, and exported models" in text
 
 

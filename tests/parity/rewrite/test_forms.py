@@ -43,8 +43,26 @@ def test_metrics_of_a_loop_over_held_out_data_are_compared(form: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("form", ["on_batch", "on_larger_batches"])
+def test_evaluations_and_predictions_batch_by_batch_are_compared(form: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
+
+    assert result.verdict == "equal", result.findings
+    assert [(pair.metric, pair.step) for pair in result.metrics] == [
+        (name, step) for step in (12, 24) for name in ("accuracy", "loss")
+    ]
+    assert [(group.call, group.is_equal) for group in result.predictions] == [("predict-0", True)]
+    assert not any("not compared" in note for note in result.notes)
+
+
 @pytest.mark.parametrize(
-    ("form", "cause"), [("noisy_evaluation", "dropout in evaluation"), ("kept_metrics", "metrics without a reset")]
+    ("form", "cause"),
+    [
+        ("on_batch_wrong", "dropout in evaluation"),
+        ("noisy_evaluation", "dropout in evaluation"),
+        ("kept_metrics", "metrics without a reset"),
+    ],
 )
 def test_a_wrong_loop_over_held_out_data_is_different(form: str, cause: str) -> None:
     plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))

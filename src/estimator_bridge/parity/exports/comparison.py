@@ -5,16 +5,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.exports.requests import Rows, batches, read_requests
-from estimator_bridge.parity.judge import equal_arrays
 from estimator_bridge.parity.result import EXIT_CODES, Thresholds, Verdict
-from estimator_bridge.parity.values import max_abs_diff
+from estimator_bridge.parity.values import equal_arrays, max_abs_diff
+
+
+class Export(NamedTuple):
+    """A SavedModel.
+
+    Attributes:
+        folder: Its folder.
+        model: Object that TensorFlow loads from it.
+    """
+
+    folder: Path
+    model: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +98,24 @@ def compare_exports(
         ExportResult(verdict='equal', requests=64, outputs=(...), unpaired=())
     """
     rows = read_requests(requests)
-    before, after = (_answers(path, signature, rows) for path in (old, new))
+    return compare_answers(load_export(old), load_export(new), rows, signature=signature, given=given, thresholds=thresholds)
+
+
+def compare_answers(
+    old: Export,
+    new: Export,
+    rows: Rows,
+    *,
+    signature: str,
+    given: Mapping[str, str] | None = None,
+    thresholds: Thresholds | None = None,
+) -> ExportResult:
+    """Sends rows to two SavedModels and compares the answers; see ``compare_exports``.
+
+    Raises:
+        BridgeError: A model has no such signature, or the rows do not fit it.
+    """
+    before, after = (_answers(export, signature, rows) for export in (old, new))
     pairs = _pairs(before, after, given or {})
     limits = thresholds or Thresholds()
     outputs = tuple(_difference(name, other, before[name], after[other], limits) for name, other in pairs.items())
@@ -109,17 +137,34 @@ def _number(folder: Path) -> int:
     return int(folder.name)
 
 
-def _answers(path: Path, name: str, rows: Rows) -> dict[str, Any]:
+def load_export(path: Path) -> Export:
+    """Loads a SavedModel.
+
+    Args:
+        path: Its folder, or a folder of exports, of which the newest is taken.
+
+    Raises:
+        BridgeError: It cannot be loaded.
+    """
     folder = export_folder(path)
     if folder is None:
         raise BridgeError("There is no SavedModel.", expected="a folder with a saved_model.pb, or with exports", received=path)
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")  # TensorFlow warns of each reference variable, which only its training would miss
     try:
-        model = tf.saved_model.load(str(folder))
+        return Export(folder, tf.saved_model.load(str(folder)))
     except Exception as error:  # whatever TensorFlow raises at damaged files and operations that it does not have
         reason = str(error).splitlines()[0]
         raise BridgeError(
             "The SavedModel cannot be loaded.", received=f"{folder}: {reason}", fix="Export it again with this TensorFlow."
         ) from error
+    finally:
+        logger.setLevel(level)
+
+
+def _answers(export: Export, name: str, rows: Rows) -> dict[str, Any]:
+    folder, model = export
     if name not in model.signatures:
         have = ", ".join(model.signatures) or "none"
         raise BridgeError(

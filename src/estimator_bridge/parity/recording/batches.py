@@ -1,6 +1,6 @@
 """Recorded batches: one TFRecord file a call, replayed by TensorFlow operations only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,27 @@ def serialize(tensors: Sequence[Any]) -> bytes:
 def leaves(structure: Any) -> list[Any]:
     """Returns the tensors of (features, labels); those of composite tensors are their components."""
     return [leaf for leaf in tf.nest.flatten(structure, expand_composites=True) if tf.is_tensor(leaf)]
+
+
+def named_leaves(structure: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the place of each tensor in a structure, e.g. "features/x", and the tensor; components of a composite tensor are numbered."""
+    from tensorflow.python.util import nest
+
+    for path, leaf in nest.flatten_with_tuple_paths(structure):
+        components = tf.nest.flatten(leaf, expand_composites=True)
+        for number, component in enumerate(components):
+            yield "/".join(map(str, path)) + (f"#{number}" if len(components) > 1 else ""), component
+
+
+def read_batches(path: Path) -> Iterator[list[Any]]:
+    """Yields the arrays of each recorded batch of a call."""
+    if not path.exists():
+        return
+    from tensorflow.core.framework.tensor_pb2 import TensorProto
+
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        example = tf.train.Example.FromString(record)
+        yield [tf.make_ndarray(TensorProto.FromString(part)) for part in example.features.feature["tensors"].bytes_list.value]
 
 
 def replay(path: Path, input_fn: Callable[[], Any]) -> Callable[..., Any]:

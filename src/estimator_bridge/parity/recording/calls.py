@@ -69,11 +69,7 @@ class TracedEngine(Engine):
         """Links the files of a checkpoint under a name that no later training and no script deletes; returns its prefix."""
         kept = self._trace.values(call, "final")
         for file in Path(checkpoint).parent.glob(f"{Path(checkpoint).name}.*"):
-            target = kept + file.name.removeprefix(Path(checkpoint).name)
-            try:
-                os.link(file, target)
-            except OSError:  # not every file system has links
-                shutil.copy(file, target)
+            _link(str(file), kept + file.name.removeprefix(Path(checkpoint).name))
         return kept
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
@@ -94,13 +90,15 @@ class TracedEngine(Engine):
         )
 
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
-        """Executes ``Estimator.export_saved_model`` and records the signatures and variables of the SavedModel."""
+        """Executes ``Estimator.export_saved_model`` and records the SavedModel."""
         exported = self._engine.export_saved_model(estimator, self._in_own_folder(call))
         if estimator.config.is_chief:
-            name, folder = self._name("export"), Path(os.fsdecode(exported))
+            name = self._name("export")
+            folder = self._trace.folder / "exported" / name
+            shutil.copytree(os.fsdecode(exported), folder, copy_function=_link)
             saved = folder / "variables" / "variables"
-            variables = self._keep(str(saved), name) if saved.with_suffix(".index").exists() else None
-            self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables)
+            variables = str(saved) if saved.with_suffix(".index").exists() else None
+            self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables, folder=str(folder))
         return exported
 
     def _in_own_folder(self, call: Any) -> Any:
@@ -109,6 +107,14 @@ class TracedEngine(Engine):
     def _name(self, verb: str) -> str:
         self._seen[verb] += 1
         return f"{verb}-{self._seen[verb] - 1}"
+
+
+def _link(file: str, target: str) -> None:
+    """Gives a file a second name, or copies it, for not every file system has links."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copy(file, target)
 
 
 def _refuse_evaluator(config: Any) -> None:

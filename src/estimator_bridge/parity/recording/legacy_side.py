@@ -11,7 +11,8 @@ from estimator_bridge.cluster.rendezvous import Recovery, Rendezvous
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
-from estimator_bridge.parity.recording.batches import leaves, serialize
+from estimator_bridge.modern.graph.variables import assigned
+from estimator_bridge.parity.recording.batches import leaves, named_leaves, serialize
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.ordering import order_assignments
@@ -31,6 +32,7 @@ _RACE = (
     "TensorFlow may choose another order. If the order matters, add tf.control_dependencies."
 )
 _batches: GraphValues[list[list[Any]]] = GraphValues()  # graph -> tensors of each replica's batch
+_names: GraphValues[list[str]] = GraphValues()  # graph -> names of its features
 _specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its training
 _configs: GraphValues[Any] = GraphValues()  # graph -> RunConfig of its training
 _savers: GraphValues[list[Any]] = GraphValues()  # graph -> hooks that save checkpoints
@@ -110,6 +112,8 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
     def begin(self) -> None:
         """Finds the batch of the graph."""
         self._batches = _batches[v1.get_default_graph()]
+        if self._writer:
+            self._trace.write("features", call=self._call, names=_names.get(v1.get_default_graph(), []))
         with tf.name_scope("estimator_bridge"):
             self._digest = batch_digest(self._batches[0])
 
@@ -157,7 +161,7 @@ class TrainHook(BatchHook):
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )
-        racing = order_assignments(in_step, given)
+        racing = order_assignments(in_step, given, lambda op: bool(assigned([op])))
         if racing:
             self._trace.write("note", message=_RACE.format(first_three(racing)))
         self._saver = v1.train.Saver(max_to_keep=None, name="estimator_bridge/save")
@@ -247,9 +251,9 @@ def _remember_batches_and_specs() -> None:
             values = strategy.experimental_local_results(leaf)
             return values[number] if len(values) > 1 else values[0]  # one for all replicas, such as no labels
 
-        _batches[v1.get_default_graph()] = [
-            leaves(tf.nest.map_structure(functools.partial(of_replica, number), batch)) for number in range(own)
-        ]
+        parts = [tf.nest.map_structure(functools.partial(of_replica, number), batch) for number in range(own)]
+        _batches[v1.get_default_graph()] = list(map(leaves, parts))
+        _names[v1.get_default_graph()] = [name for name, leaf in named_leaves(parts[0][0]) if tf.is_tensor(leaf)]
         return batch
 
     def begin(original: Any, saver: Any) -> None:

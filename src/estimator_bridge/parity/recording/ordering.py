@@ -1,12 +1,16 @@
-"""Removes the races of a training graph: an assignment waits for its batch and for reads on earlier lines of the script."""
+"""Removes the races of a training graph: an assignment waits for its batch and for reads on earlier lines of the script.
 
-from collections.abc import Collection, Iterator, Sequence
+The recorder of a reference runs this file by another interpreter, too: from Python 3.6 and TensorFlow 1.12 on, without this package.
+"""
+
+from typing import Any, Callable, Collection, Dict, Iterator, List, Sequence, Tuple
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, producers
-from estimator_bridge.modern.graph.variables import assigned
+Operation = Any
+Tensor = Any
 
+_WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "ResourceStridedSliceAssign")
 _VARIABLES = frozenset({"VarHandleOp", "Variable", "VariableV2"})
 _NO_VALUE = frozenset({"Enter", "IsVariableInitialized", "Switch", "VarIsInitializedOp", "VariableShape"})
 """Operations that take a variable but do not read its value."""
@@ -14,7 +18,14 @@ _SAME_MEMORY = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopG
 """Operations whose output is still the reference variable's own memory, which an assignment changes."""
 
 
-def order_assignments(step: Collection[Operation], batch: Collection[Operation] = ()) -> list[str]:
+def assigns(op: Operation) -> bool:
+    """Returns True if an operation on a resource variable assigns to it, or calls a function that may do so."""
+    return str(op.type).startswith(_WRITES) or any(value.HasField("func") for value in op.node_def.attr.values())
+
+
+def order_assignments(
+    step: Collection[Operation], batch: Collection[Operation] = (), assigns: Callable[[Operation], bool] = assigns
+) -> List[str]:
     """Adds the control dependencies that a TensorFlow 1 script left out between reading a variable and assigning to it.
 
     TensorFlow 1 may run such a pair in either order; afterwards only that of the script's lines is left, as on the modern path. A read of
@@ -25,6 +36,7 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
     Args:
         step: Operations of a training step, in a graph that no session has run yet.
         batch: Operations that give the step its batch.
+        assigns: Function that tells of an operation on a resource variable if it assigns to that.
 
     Returns:
         The names of the variables that had no order, sorted.
@@ -39,7 +51,7 @@ def order_assignments(step: Collection[Operation], batch: Collection[Operation] 
         (['count'], True)
     """
     made = sorted(step, key=lambda op: op._id)
-    uses = list(_uses(made))
+    uses = list(_uses(made, assigns))
     reads = [(op, variable) for op, variable, writes in uses if not writes]
     writes = [(op, variable) for op, variable, writes in uses if writes]
     first = dict.fromkeys([*batch, *(op for op, _ in (*reads, *writes))])
@@ -71,7 +83,7 @@ def _is_early(read: Operation) -> bool:
     return read.type == "ReadVariableOp" and not read.control_inputs
 
 
-def _uses(made: Sequence[Operation]) -> Iterator[tuple[Operation, str, bool]]:
+def _uses(made: Sequence[Operation], assigns: Callable[[Operation], bool]) -> Iterator[Tuple[Operation, str, bool]]:
     """Yields (operation, variable's name, True if it writes) for each operation of every step that takes a variable."""
     value_of = {op: op.name for op in made if op.type in _VARIABLES}
     for op in made:
@@ -80,23 +92,22 @@ def _uses(made: Sequence[Operation]) -> Iterator[tuple[Operation, str, bool]]:
         for tensor in op.inputs:
             variable = value_of.get(tensor.op)
             if variable is not None:
-                yield op, variable, _writes(op, tensor)
+                yield op, variable, assigns(op) if tensor.dtype == tf.resource else _changes(op, tensor)
                 if op.type in _SAME_MEMORY:
                     value_of[op] = variable
 
 
-def _writes(op: Operation, variable: Tensor) -> bool:
-    if variable.dtype == tf.resource:
-        return bool(assigned([op]))
+def _changes(op: Operation, variable: Tensor) -> bool:
+    """Returns True if an operation changes a reference variable."""
     return bool(variable.dtype._is_ref_dtype) and any(argument.is_ref for argument in op.op_def.input_arg)
 
 
-def _masks(made: Sequence[Operation], own: dict[Operation, int]) -> dict[Operation, int]:
+def _masks(made: Sequence[Operation], own: Dict[Operation, int]) -> Dict[Operation, int]:
     """Returns for each operation the bits of those in ``own`` that it waits for, and its own."""
-    masks: dict[Operation, int] = {}
+    masks: Dict[Operation, int] = {}
     for op in made:
         mask = own.get(op, 0)
-        for producer in producers(op):
+        for producer in [*(tensor.op for tensor in op.inputs), *op.control_inputs]:
             mask |= masks.get(producer, 0)
         masks[op] = mask
     return masks

@@ -47,6 +47,8 @@ STATEFUL_RANDOM = (
 
 batches: Dict[Any, Any] = {}  # graph -> tensors of its batch, until the hook of its call has them
 specs: Dict[Any, Any] = {}  # graph -> EstimatorSpec of its training, until the hook of its call has it
+savers: Dict[Any, List[Any]] = defaultdict(list)  # graph -> hooks that save checkpoints
+ordering = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recording", "ordering.py"))
 
 
 class Trace:
@@ -138,9 +140,11 @@ class TrainHook(BatchHook):
         self.loss = spec.loss
         self.step = tf.train.get_global_step()
         self.steps = 0
-        in_step = upstream([self.loss.op, getattr(spec.train_op, "op", spec.train_op)], {t.op for t in self.batch})
+        given = {tensor.op for tensor in self.batch}
+        in_step = upstream([self.loss.op, getattr(spec.train_op, "op", spec.train_op)], given)
         names = sorted(op.name for op in in_step if op.type in STATEFUL_RANDOM)
         self.trace.write("random", call=self.call, in_step=names, functions=[])
+        self.trace.write("ordered", names=ordering["order_assignments"](in_step, given))
         self.saver = tf.train.Saver(max_to_keep=None, name="estimator_bridge/save")
 
     def after_create_session(self, session: Any, coord: Any) -> None:
@@ -166,6 +170,13 @@ class TrainHook(BatchHook):
         self.trace.taken += 1
         if self.trace.is_full():
             run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        """Closes the file of batches, and saves after a training whose input ended before its first step, as the other sides do."""
+        BatchHook.end(self, session)
+        for saver in savers.pop(session.graph, []):
+            if self.steps == 0:
+                saver._save(session, self.start)
 
     def save(self, session: Any, moment: str) -> None:
         """Saves all variables."""
@@ -242,6 +253,10 @@ def intercept(trace: Trace) -> None:
         specs[tf.get_default_graph()] = spec
         return original(estimator, spec, *args)
 
+    def begin(original: Callable[..., Any], saver: Any) -> None:
+        original(saver)
+        savers[tf.get_default_graph()].append(saver)
+
     folders: Dict[str, str] = {}
 
     def overwrite(original: Callable[..., Any], config: Any, model_dir: Any) -> Any:
@@ -254,6 +269,7 @@ def intercept(trace: Trace) -> None:
 
     wrap(module.estimator_util, "parse_input_fn_result", parse)
     wrap(kind, "_train_with_estimator_spec", train_with)
+    wrap(tf.train.CheckpointSaverHook, "begin", begin)
     wrap(module, "maybe_overwrite_model_dir_and_session_config", overwrite)
     for verb, record in (("train", record_train), ("evaluate", record_evaluate), ("predict", record_predict)):
         wrap(kind, verb, functools.partial(record, trace))

@@ -60,7 +60,7 @@ def with_reference(result: ParityResult, judged: Callable[..., ParityResult], tr
         result,
         verdict=max(verdicts, key=_RANK.__getitem__),
         findings=tuple(sorted(findings, key=lambda found: float("inf") if found.step is None else found.step)),
-        notes=(note, *unequal, *result.notes),
+        notes=(note, *unequal, *_ordered(traces["reference"]), *result.notes),
         reference=values,
     )
 
@@ -90,6 +90,12 @@ def _unequal_draws(traces: Mapping[str, Trace]) -> list[str]:
     if not names:
         return []
     return [f"Random operations have other names in the reference, so that they draw other numbers: {first_three(names)}."]
+
+
+def _ordered(reference: Trace) -> list[str]:
+    """Returns a note if a step of the reference assigned to variables in no order before it was recorded."""
+    names = sorted({name for event in reference.events("ordered") for name in event["names"]})
+    return [f"The reference, too, assigns in the order of the script's lines: {first_three(names)}."] if names else []
 
 
 def _larger(*columns: Iterator[float | None]) -> tuple[float | None, ...]:

@@ -262,7 +262,7 @@ def headline(result: ParityResult) -> str:
     if result.mode == "seeds" and result.equivalence:
         return _seeds_headline(result)
     if result.exit_code == 2:
-        return "The two sides could not be compared."
+        return f"The two sides could not be compared. {result.reason}".rstrip()
     if not result.findings:
         return "The two sides differ."
     first = result.cause or result.findings[0]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.batches import named_leaves
 
 _PARTS = ("features", "labels", "weights")
 _LABELS = ("label", "target")
@@ -53,15 +53,7 @@ def leaves_of(structure: Any, has_labels: bool) -> list[Leaf]:
         has_labels: True if the structure is a tuple of features, labels and possibly weights.
     """
     named = dict(zip(_PARTS, structure, strict=False)) if has_labels else {"features": structure}
-    from tensorflow.python.util import nest
-
-    found = []
-    for path, leaf in nest.flatten_with_tuple_paths({name: part for name, part in named.items() if part is not None}):
-        components = tf.nest.flatten(leaf, expand_composites=True)
-        for number, component in enumerate(components):
-            where = "/".join(map(str, path)) + (f"#{number}" if len(components) > 1 else "")
-            found.append(_leaf(where, component))
-    return found
+    return [_leaf(*pair) for pair in named_leaves({name: part for name, part in named.items() if part is not None})]
 
 
 def _leaf(path: str, value: Any) -> Leaf:
@@ -223,17 +215,6 @@ def is_regrouped(here: Sequence[int], there: Sequence[int | None]) -> bool:
     """
     ends = [set(np.cumprod([size for size in shape if size != 1], dtype=np.int64).tolist()) for shape in (here, there)]
     return max(ends[0], default=1) == max(ends[1], default=1) and (ends[0] <= ends[1] or ends[1] <= ends[0])
-
-
-def read_batches(path: Path) -> Iterator[list[Any]]:
-    """Yields the arrays of each recorded batch of a call."""
-    if not path.exists():
-        return
-    from tensorflow.core.framework.tensor_pb2 import TensorProto
-
-    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-        example = tf.train.Example.FromString(record)
-        yield [tf.make_ndarray(TensorProto.FromString(part)) for part in example.features.feature["tensors"].bytes_list.value]
 
 
 class Feeder:

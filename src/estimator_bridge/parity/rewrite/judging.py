@@ -20,7 +20,6 @@ from estimator_bridge.parity.causes.structure.initial_values import initial_spre
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 from estimator_bridge.parity.judge import (
-    equal_arrays,
     evaluation_label,
     evaluations_of,
     limits,
@@ -46,7 +45,7 @@ from estimator_bridge.parity.result import (
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
-from estimator_bridge.parity.values import ROUNDING, max_abs_diff
+from estimator_bridge.parity.values import ROUNDING, equal_arrays, max_abs_diff
 
 SIDES = ("old", "new")
 ROUNDING_LIMIT = 0.1  # largest rel_diff that is put down to rounding

@@ -45,6 +45,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
 
     def check() -> None:
         session.open_loop()
+        session.end_on_batch()
         session.write_validation()
         session.inputs.write(trace)
         session.end()

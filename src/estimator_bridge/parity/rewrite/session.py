@@ -7,7 +7,6 @@ import functools
 import itertools
 import math
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,18 +14,19 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.batches import read_batches
 from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
-from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair, read_batches
+from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pair
 from estimator_bridge.parity.rewrite.forward_pass.eager import EagerPass
 from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
+from estimator_bridge.parity.rewrite.held_out import HeldOut, rounded_rows, rows_of
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
-from estimator_bridge.parity.rewrite.inputs import FEATURES, Inputs, dataset_shuffles, rounded
+from estimator_bridge.parity.rewrite.inputs import FEATURES, Inputs, dataset_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
-from estimator_bridge.runtime.batch_digest import batch_digest
 
 FIRST_BATCHES = 50  # of the new script's own input are compared with the recorded ones
 CALL = "train-0"  # the new side's training is one
@@ -83,6 +83,10 @@ class Session:
         self.inputs = Inputs()
         self.predicted = 0
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
+        self.own_rows: int | None = None  # rows of the own batch in whose place a loop of the script has a recorded one
+        self.end_on_batch: Callable[[], None] = lambda: (
+            None
+        )  # ends an evaluation or prediction whose batches the script gives one by one
         self._evaluated: set[str] = set()
         self._validated: dict[str, Any] = {}
 
@@ -158,9 +162,7 @@ class Session:
         return batch
 
     def held_out(self, own: Iterable[Any], spec: Any, call: str, following: Callable[[], Any]) -> Iterator[Any]:
-        """Yields the recorded batches of an evaluation or prediction, as soon as the script's own have as many rows.
-
-        After the last recorded batch, the script's own follow. Where rows cannot be counted, an own batch stands for a recorded one.
+        """Yields the recorded batches of an evaluation or prediction beside the script's own batches.
 
         Args:
             own: The script's own batches.
@@ -168,26 +170,12 @@ class Session:
             call: Name of the recorded call.
             following: Function that returns the next recorded batch, and None after the last one.
         """
-        recorded, due = following(), 0
+        return itertools.chain.from_iterable(map(self.begin_held_out(spec, call, following).beside, own))
+
+    def begin_held_out(self, spec: Any, call: str, following: Callable[[], Any]) -> HeldOut:
+        """Returns the recorded batches of an evaluation or prediction; see ``held_out``."""
         looks = call in self._whole and not self.plan.adapt
-        for batch in own:
-            rows = _count_rows(batch)
-            due += 1 if rows is None else rows
-            if looks and self.inputs.has_room(call):
-                self.inputs.add_rows(_rounded_rows(batch), (), call)
-            while due and recorded:
-                size = None if rows is None else _count_rows(recorded[1])
-                if size is not None and size > due:
-                    break
-                fed = self.fed(batch, spec, recorded)
-                if looks and self.inputs.has_room(call):
-                    self.inputs.add_rows((), _rounded_rows(fed), call)
-                due -= due if size is None else size
-                recorded = following()
-                yield fed
-            if due and not recorded:
-                due = 0
-                yield batch
+        return HeldOut(lambda own, recorded: self.fed(own, spec, recorded), call, following, self.inputs if looks else None)
 
     def _write_own(self, own: Any, batch: Any) -> None:
         """Compares one of the first batches of the script's own input with the recorded one."""
@@ -195,11 +183,11 @@ class Session:
             return
         self._own_batches += 1
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
-        found = [_rows(side) for side in sides]
+        found = [rows_of(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
-        self.inputs.add_rows(_rounded_rows(own), _rounded_rows(batch))
+        self.inputs.add_rows(rounded_rows(own), rounded_rows(batch))
         if isinstance(batch, tuple) and len(batch) > 1:
-            self.inputs.add_rows(_rounded_rows(own[0]), _rounded_rows(batch[0]), FEATURES)
+            self.inputs.add_rows(rounded_rows(own[0]), rounded_rows(batch[0]), FEATURES)
 
     def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
         """Writes if the script shuffles its own training data.
@@ -231,6 +219,15 @@ class Session:
         if batch is not None:
             self.fed(None, spec, batch)
 
+    def next_prediction(self) -> str | None:
+        """Returns the old script's next prediction; None after the last one, and in the midst of a step at which it made none."""
+        steps, found = 0, []
+        for event in self.old.events("step", "predicted"):
+            steps += event["event"] == "step"
+            found += [(event["call"], steps)] if event["event"] == "predicted" else []
+        call, at = found[self.predicted] if self.predicted < len(found) else (None, self.index)
+        return None if self.in_step and at != self.index else call
+
     def evaluation(self, spec: Any, own: Iterable[Any] = ()) -> dict[str, Any] | None:
         """Returns the old script's next evaluation at this step, whose batches fit the structure of a dataset; None without one.
 
@@ -249,7 +246,7 @@ class Session:
         if not left:
             return None
         first = next(iter(own), None) if len(left) > 1 else None
-        rows = () if first is None else set(_rounded_rows(first[0] if isinstance(first, tuple) else first))
+        rows = () if first is None else set(rounded_rows(first[0] if isinstance(first, tuple) else first))
         chosen = next((event for event in left if rows and rows & self._rows_of(event["call"], spec)), left[0])
         self.check(spec, chosen["call"])
         return chosen
@@ -259,7 +256,7 @@ class Session:
         with contextlib.suppress(BridgeError):
             batches = (self.fed(None, spec, (call, values)) for values in read_batches(self.old.batches(call)))
             features = (batch[0] if isinstance(batch, tuple) else batch for batch in batches)
-            return {row for batch in features for row in _rounded_rows(batch)}
+            return {row for batch in features for row in rounded_rows(batch)}
         return set()
 
     def evaluated(
@@ -422,6 +419,7 @@ class Session:
         if not losses:
             return
         self.index += 1
+        self.end_on_batch()
         if len(set(losses)) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
         used = [optimizer for optimizer in self.optimizers if id(optimizer) in self._updated] or self.optimizers
@@ -547,31 +545,6 @@ class Session:
         found = dropout.sites.get(outer, [])
         loops = [name for name, _ in dropout.refused.get(outer, [])]
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=loops)
-
-
-def _rows(arrays: Sequence[Any]) -> tuple[int, list[int]]:
-    """Returns the number of rows of a batch, and their digests; one digest of all if they cannot be told apart."""
-    rows = next((len(array) for array in arrays if array.ndim), 1)
-    if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
-        return rows, [int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))]
-    return rows, [zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows)]
-
-
-def _count_rows(batch: Any) -> int | None:
-    """Returns the number of rows of a batch; None if its tensors do not tell, e.g. sparse ones."""
-    tensors = tf.nest.flatten(batch, expand_composites=True)
-    sizes = {np.shape(tensor)[0] for tensor in tensors if np.ndim(tensor)}
-    return sizes.pop() if len(sizes) == 1 and len(tensors) == len(tf.nest.flatten(batch)) else None
-
-
-def _rounded_rows(batch: Any) -> list[int]:
-    """Returns the digests of a batch's rows, which rounding has not changed."""
-    return _rows([rounded(np.asarray(value)) for value in tf.nest.flatten(batch, expand_composites=True)])[1]
-
-
-def _bytes(value: Any) -> bytes:
-    array = np.asarray(value)
-    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
 
 
 def variables_of(thing: Any) -> list[Any]:

@@ -43,7 +43,7 @@ Side = Sequence[ForwardValue]
 
 @at(FORWARD)
 def label_smoothing(evidence: Evidence, place: Parting) -> Iterator[Cause]:
-    """Yields a cause if the labels of a softmax cross entropy are smoothed on one side, or by another number."""
+    """Yields a cause if the labels of a cross entropy are smoothed on one side, or by another number."""
     old, new = (_smoothing(side.forward) for side in (evidence.old, evidence.new))
     if old is not None and new is not None and abs(old - new) > _NEAR:
         seen = f"The labels that the loss gets are smoothed by {old:.4g} in the old script, by {new:.4g} in the new one."
@@ -51,7 +51,7 @@ def label_smoothing(evidence: Evidence, place: Parting) -> Iterator[Cause]:
 
 
 def _smoothing(side: Side) -> float | None:
-    """Returns the share that label smoothing takes from the right class; None without a softmax cross entropy of one kind of labels."""
+    """Returns the share that label smoothing takes from the right class; None without a cross entropy of one kind of labels."""
     found: set[float] = set()
     for value in side:
         if value.type == "SparseSoftmaxCrossEntropyWithLogits":
@@ -60,7 +60,19 @@ def _smoothing(side: Side) -> float | None:
             labels, rows = side[value.inputs[1]].numbers, value.numbers[:1]
             if rows and labels and abs(labels[1] - rows[0]) < _NEAR * rows[0] and labels[4] >= 0.0:  # each row's sum is 1
                 found.add(round(labels[4] * labels[0] / rows[0], 6))
+        elif value.type == "Mul" and "logistic_loss" in value.name:
+            shares = [_share_of_two(side[place]) for place in value.inputs]
+            found |= {share for share in shares if share is not None}
     return found.pop() if len(found) == 1 else None
+
+
+def _share_of_two(labels: ForwardValue) -> float | None:
+    """Returns the share that label smoothing takes from both of two classes; None if a value is none of their labels."""
+    if not labels.numbers:
+        return None
+    count, total, _, squares, least, largest, _ = labels.numbers
+    is_two_valued = abs(squares - total * (least + largest) + count * least * largest) < _NEAR * count
+    return round(2 * least, 6) if is_two_valued and 0 <= least < largest and abs(least + largest - 1) < _NEAR else None
 
 
 @at(FORWARD)

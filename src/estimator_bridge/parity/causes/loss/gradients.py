@@ -12,6 +12,7 @@ from estimator_bridge.parity.causes.measures import Parting, Stage, at
 from estimator_bridge.parity.evidence import Evidence, StepEvidence
 
 _SAME = 1e-5
+_TELLING = 1e-2  # share of a sum in the sizes of its parts
 _KEYS = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
@@ -42,19 +43,23 @@ def gradients(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     moved = [name for name in place.names if _in_other_rows(old.gradients()[name], new.gradients()[name])]
     if moved and len(moved) == len(place.names):
         seen = f"Losses are equal. The gradients of {some(moved)} are equal, too, but in other rows: the new script looks up others."
-        change = (
-            "Compare how the numbers of these rows are made: the order of a cross's columns, hashes, vocabularies, offsets."
-        )
+        change = "Compare how the numbers of these rows are made: the order of a cross's columns, hashes, vocabularies, boundaries, offsets."
     yield place.cause(CauseName.GRADIENTS, seen, change, place.names)
 
 
 def _in_other_rows(old: Any, new: Any) -> bool:
-    """Returns True if two gradients have the same sum over their rows, and parts of it in rows that are 0 on the other side."""
+    """Returns True if two gradients have the same sum over their rows, and parts of it in other rows.
+
+    These are rows that are 0 on the other side, or some rows beside others that are equal. Sums that are nothing beside their parts, as
+    those of a softmax's bias, tell nothing.
+    """
     here, there = (np.asarray(side, np.float64).reshape(len(side), -1) for side in (old, new))
     looked_up = [np.any(side, axis=1) for side in (here, there)]
     total, size = np.sum(here, 0), np.sum(np.abs(here), 0)
+    is_equal = np.all(np.abs(here - there) <= _SAME * size, axis=1)
     is_moved = np.any(looked_up[0] & ~looked_up[1]) and np.any(looked_up[1] & ~looked_up[0])
-    return bool(is_moved and np.all(np.abs(np.sum(there, 0) - total) <= _SAME * size))
+    is_shared_out = np.sum(~is_equal) > 1 and np.any(is_equal & looked_up[0]) and np.any(np.abs(total) > _TELLING * size)
+    return bool((is_moved or is_shared_out) and np.all(np.abs(np.sum(there, 0) - total) <= _SAME * size))
 
 
 def _is_one_sided(evidence: Evidence) -> bool:

@@ -13,6 +13,7 @@ from weakref import ref
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.held_out import count_rows
 from estimator_bridge.parity.rewrite.intercept.own_evaluations import OwnEvaluation, own_evaluation
 from estimator_bridge.parity.rewrite.session import Session, variables_of
 from estimator_bridge.runtime.patching import wrap
@@ -170,6 +171,7 @@ class _Loop:
         else:
             recorded = self._session.training_batch(self._session.index) if self._is_fed else None
             fed = self._session.fed(batch, self._spec, recorded)
+        self._session.own_rows = None if fed is batch else count_rows(batch)
         if fed is not batch or self._evaluation:
             batch = tf.nest.map_structure(tf.convert_to_tensor, fed, expand_composites=True)
         if not self._session.has_started:
@@ -207,7 +209,7 @@ class _Loop:
         """Ends the step before."""
         if not self._is_open:
             return
-        self._is_open, self._session.open_loop = False, lambda: None
+        self._is_open, self._session.open_loop, self._session.own_rows = False, lambda: None, None
         if self._session.has_trained():
             self._check_evaluation()
             if not self._is_fed:

@@ -14,8 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.recording.calls import MAX_PREDICTIONS, scalar_metrics, stacked
+from estimator_bridge.parity.recording.calls import scalar_metrics
 from estimator_bridge.parity.rewrite import dropout
+from estimator_bridge.parity.rewrite.intercept import on_batch
+from estimator_bridge.parity.rewrite.intercept.on_batch import NOT_EVALUATED, NOT_PREDICTED, spec_of, write_predicted
 from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded
 from estimator_bridge.runtime.patching import wrap
 
@@ -31,6 +33,7 @@ def intercept(session: Session, keras: Any) -> None:
     """
     calls = _Calls(session, keras)
     wrap(keras.Model, fit=calls.fit, evaluate=calls.evaluate, predict=calls.predict, train_on_batch=calls.train_on_batch)
+    on_batch.intercept(session, keras, functools.partial(optimizers_of, keras=keras))
     wrap(keras.Model, compile=functools.partial(compile_plainly, session))
     wrap(tf, function=functools.partial(function_without_xla, session))
     wrap(keras.layers.Layer, __call__=functools.partial(call_built, session))
@@ -107,6 +110,7 @@ class _Calls:
     def evaluate(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
         session.open_loop()
+        session.end_on_batch()
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
         extra = given.pop("kwargs", {})
         is_validation = bool(extra.pop("_use_cached_eval_dataset", False))
@@ -117,7 +121,7 @@ class _Calls:
             given.pop(name, None)
         event = self._evaluation(own, is_validation, is_repeatable=not hasattr(given.get("x"), "__next__"))
         if event is None:
-            session.note("Evaluations of the new script that have no counterpart at the same step are not compared.")
+            session.note(NOT_EVALUATED)
             return original(model, **given | {"x": own}, **extra, return_dict=as_dict)
         first = recorded(session, event["call"])()()
         session.start([model], optimizers_of(model, self._keras), self._first(own, first))
@@ -143,28 +147,23 @@ class _Calls:
     def predict(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
         session.open_loop()
+        session.end_on_batch()
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
-        past = [event["call"] for event in session.old.events("predicted")]
-        number = session.predicted
-        session.predicted += 1
-        if number >= len(past):
-            session.note("The new script predicts more often than the old one; those predictions are not compared.")
+        past = session.next_prediction()
+        if past is None:
+            session.note(NOT_PREDICTED)
             return original(model, *args, **kwargs)
+        session.predicted += 1
         own = dataset_of(given.get("x"), None, None, given.get("batch_size")).take(_steps(given))
         is_tuple = isinstance(own.element_spec, tuple)  # of features, labels and weights; features may be a tuple, too
         own = own.map(lambda *batch: (batch[0],)) if is_tuple else own.map(lambda features: (features,))
         for name in ("batch_size", model_name(original)):
             given.pop(name, None)
-        call = recorded(session, past[number])
+        call = recorded(session, past)
         session.start([model], optimizers_of(model, self._keras), self._first(own, call()()))
-        given["x"] = lockstep(session, own, call, past[number])
+        given["x"] = lockstep(session, own, call, past)
         result = original(model, **given)
-        arrays = dict(enumerate(result)) if isinstance(result, (list, tuple)) else {"": result}
-        arrays = result if isinstance(result, dict) else arrays
-        rows = {key: [np.asarray(row) for row in value[:MAX_PREDICTIONS]] for key, value in arrays.items()}  # perhaps ragged
-        first = {f"key:{key}": stacked(values) for key, values in rows.items()}
-        np.savez(session.trace.predictions(past[number]), **first)
-        session.trace.write("predicted", call=past[number])
+        write_predicted(session, past, [result])
         return result
 
     def train_on_batch(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -175,8 +174,7 @@ class _Calls:
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
         given.pop(model_name(original))
         own = tuple(part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None)
-        spec = tf.nest.map_structure(lambda value: tf.TensorSpec([None, *np.shape(value)[1:]], np.asarray(value).dtype), own)
-        batch = session.fed(own, spec, session.training_batch(session.index))
+        batch = session.fed(own, spec_of(own), session.training_batch(session.index))
         session.start([model], optimizers_of(model, self._keras), batch[0])
         session.write_order()
         session.begin_step()
