@@ -72,7 +72,9 @@ def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CST
                 statements.append(known.setdefault(key, statement))
         order = {one: place for place, one in enumerate(found[Mode.TRAIN].statements)} if found else {}
         places = [order[one] for one in statements if one in order]
-        shared = statements if places == sorted(places) else branches[mode].statements  # another order may compute something else
+        shared = (
+            statements if places == sorted(places) else branches[mode].statements
+        )  # another order may compute something else
         found[mode] = dataclasses.replace(branches[mode], statements=tuple(shared))
     return found
 

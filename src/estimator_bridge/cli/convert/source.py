@@ -92,12 +92,7 @@ def add_parser(kinds: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts SCRIPT, prints or writes the result and the report, and compares both scripts if asked."""
-    if arguments.keras == "3":
-        raise BridgeError(
-            "A script cannot be converted for Keras 3: it has no optimizer that updates as TensorFlow 1's do, and compare could not prove the result.",
-            expected="Keras 2, the package tf_keras, which parameter servers and MultiWorkerMirroredStrategy need, too",
-            fix="Leave out --keras. To go on to Keras 3 by hand, compare the final metrics over several seeds: compare --seeds.",
-        )
+    _check_keras(arguments.keras)
     if arguments.out is None and (arguments.prove or arguments.args):
         raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
     whole = arguments.script.is_dir()
@@ -128,6 +123,15 @@ def execute(arguments: argparse.Namespace) -> int:
     if not all(one.complete for one in converted.values()):
         return 1
     return _compare(arguments, arguments.out / arguments.script.name if folder else arguments.out) if arguments.prove else 0
+
+
+def _check_keras(version: str) -> None:
+    if version == "3":
+        raise BridgeError(
+            "A script cannot be converted for Keras 3: it has no optimizer that updates as TensorFlow 1's do, and compare could not prove the result.",
+            expected="Keras 2, the package tf_keras, which parameter servers and MultiWorkerMirroredStrategy need, too",
+            fix="Leave out --keras. To go on to Keras 3 by hand, compare the final metrics over several seeds: compare --seeds.",
+        )
 
 
 def _compare(arguments: argparse.Namespace, new: Path) -> int:
