@@ -49,9 +49,9 @@ def trained_by(*names: str) -> dict[str, Any]:
 
 
 def check_equal(result: dict[str, Any]) -> None:
-    """Asserts that the plan changed no bit of a training, and that its bytes are those that were estimated."""
+    """Asserts that the plan changed no bit of a training, but by rounding where sums have another order, and that its bytes are true."""
     one, placed = result["losses"]
-    assert one == placed
+    assert placed == (pytest.approx(one, rel=1e-6) if result["rounds"] else one)
     assert not any(result["different"].values()), result["different"]
     measured: Counter[str] = Counter()
     for device, size in result["where"].values():
