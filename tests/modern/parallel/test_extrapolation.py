@@ -104,6 +104,7 @@ def measured_memory(*ways: str) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("counted_bytes")
 def test_a_step_takes_the_bytes_that_the_plan_expects() -> None:
     """Micro-batches never take more, in the first step neither, whose check has gradients of its own; of activations, a quarter and 15 %."""
