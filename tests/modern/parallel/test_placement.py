@@ -238,7 +238,8 @@ def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
     found = estimate(model, step, CPUS, Placer(placement, CPUS).placed(model, step), 1)
     assert found.held() == {CPUS.names[0]: (4 * 32 + 8, 4 * 32), CPUS.names[1]: (4 * 9, 4 * 9)}  # 8: global_step
     first, second = CPUS.names
-    assert list(found.crossings) == [Crossing(first, second, 2, 0, 4 * (8 + 1), 0), Crossing(second, first, 1, 0, 4 * 8, 0)]
+    forth, back = Crossing(first, second, 2, 0, 4 * (8 + 1), 0, 0, 4 * 8), Crossing(second, first, 1, 0, 4 * 8, 0, 0, 4 * 8)
+    assert list(found.crossings) == [forth, back]
     kept = {row.source: row.row_bytes for row in found.activations}
     # The hidden layer for its weights; the result and its squared difference, which weights are multiplied with. Features are no activations.
     assert kept == {first: 4 * 8, second: 4 * 2}
