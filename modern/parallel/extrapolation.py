@@ -13,7 +13,6 @@ What overlaps is not taken off, and neither start of a transfer nor contention i
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
 
 from estimator_bridge.modern.parallel.estimates import PlanEstimate
@@ -102,11 +101,11 @@ def bytes_of_devices(found: PlanEstimate, rows: int, parts: int = 1) -> dict[str
         rows: Rows of a batch.
         parts: Number of workers that cut the optimizers' state between them.
     """
-    total, kept, part = Counter[str](), found.kept(rows), rows / found.micro
-    for device, (variables, slots) in found.held().items():
-        total[device] = variables + slots / parts + kept[device]
-    for one in found.activations:
-        total[one.source] += 2 * one.largest(part)
-    for one in found.gradients:
-        total[one.source] += one.bytes_of(rows) + (one.bytes_of(part) if found.micro > 1 else 0)
-    return dict(total)
+    kept, part = found.kept(rows), rows / found.micro
+    total = {device: variables + slots / parts + kept[device] for device, (variables, slots) in found.held().items()}
+    moving = [(one.source, 2 * one.largest(part)) for one in found.activations]
+    moving += [(one.source, one.bytes_of(rows) + (one.bytes_of(part) if found.micro > 1 else 0)) for one in found.gradients]
+    for device, size in moving:
+        if device in total:  # not a host that holds no variable
+            total[device] += size
+    return total
