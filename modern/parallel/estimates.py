@@ -20,6 +20,9 @@ from estimator_bridge.modern.parallel.micro_batches.reductions import losses_of,
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
 _ELSEWHERE = "TensorFlow"
+_KINDS = ("step", "row", "unknown")
+_SAME_BUFFER = frozenset({"Reshape", "Identity", "Squeeze", "ExpandDims"})
+"""Operations whose output has the memory of their first input."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Crossing:
         step_bytes: Bytes of tensors whose shapes are known.
         row_bytes: Bytes for each row of a batch, of tensors whose first axis alone is unknown.
         unknown: Number of tensors whose bytes are unknown.
+        largest_step_bytes: Bytes of the largest tensor whose shape is known.
+        largest_row_bytes: Bytes for each row of the largest tensor whose first axis alone is unknown.
     """
 
     source: str
@@ -62,10 +67,16 @@ class Crossing:
     step_bytes: int
     row_bytes: int
     unknown: int
+    largest_step_bytes: int = 0
+    largest_row_bytes: int = 0
 
     def bytes_of(self, rows: float) -> float:
         """Returns the bytes of a batch, or micro-batch, with a number of rows."""
         return self.step_bytes + self.row_bytes * rows
+
+    def largest(self, rows: float) -> float:
+        """Returns the bytes of the largest tensor of a batch, or micro-batch, with a number of rows."""
+        return max(self.largest_step_bytes, self.largest_row_bytes * rows)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +106,7 @@ class PlanEstimate:
         variables: Variables.
         crossings: Tensors between devices; with micro-batches, those of each.
         activations: Forward tensors that gradients read, as crossings from a device to itself; with micro-batches, those of each.
-        gradients: Gradients, which workers send each other in each step.
+        gradients: Gradients of a batch, as crossings from a device to itself.
         mesh: Devices of the mesh alone.
         stages: Stages of a pipeline, if it is one.
         whole: Bytes of the activations of a batch that is computed whole; None if its rows are unknown.
@@ -106,10 +117,16 @@ class PlanEstimate:
     variables: Sequence[PlacedVariable]
     crossings: Sequence[Crossing]
     activations: Sequence[Crossing]
-    gradients: Crossing
+    gradients: Sequence[Crossing]
     mesh: Sequence[str]
     stages: Sequence[StageEstimate] = ()
     whole: int | None = None
+
+    @property
+    def sent(self) -> Crossing:
+        """Gradients that workers send each other in each step."""
+        numbers = zip(*((one.tensors, one.step_bytes, one.row_bytes, one.unknown) for one in self.gradients), strict=True)
+        return Crossing("workers", "workers", *(list(map(sum, numbers)) or [0, 0, 0, 0]))
 
     @property
     def bubble(self) -> float:
@@ -147,7 +164,7 @@ class PlanEstimate:
             "variables": list(map(dataclasses.asdict, self.variables)),
             "crossings": list(map(dataclasses.asdict, self.crossings)),
             "activations": list(map(dataclasses.asdict, self.activations)),
-            "gradients": dataclasses.asdict(self.gradients),
+            "gradients": dataclasses.asdict(self.sent),
             "stages": list(map(dataclasses.asdict, self.stages)),
             "bubble": self.bubble,
             "whole_batch_activation_bytes": self.whole,
@@ -181,11 +198,12 @@ def estimate(
         if pair[0] != pair[1]:
             crossing.append((tensor, *pair))
         is_read_back = tensor.op in forward and reader not in forward and reader.type not in OF_SHAPE_ALONE
-        if is_read_back and variable_of(tensor) is None:
-            activations.append((tensor, pair[0], pair[0]))
+        buffer = _buffer(tensor) if is_read_back else tensor
+        if is_read_back and buffer.op in forward and variable_of(buffer) is None:
+            activations.append((buffer, pair[0], pair[0]))
     derived = components(gradient for one in derivations for gradient in one.gradients)
-    sent = _added_up([(part, "workers", "workers") for part in derived])
-    gradients = sent[0] if sent else Crossing("workers", "workers", 0, 0, 0, 0)
+    homes = [(part, devices.get(part.op.name, default)) for part in derived]
+    gradients = _added_up([(part, home, home) for part, home in homes])
     crossings, kept = _added_up(crossing), _added_up(activations)
     return PlanEstimate(names, micro, rows, crossings, kept, gradients, mesh.names, _stages(cut, mesh, micro))
 
@@ -210,14 +228,16 @@ def _shape(variable: Any) -> Any:
 def _added_up(tensors: Iterable[tuple[Tensor, str, str]]) -> list[Crossing]:
     sent: dict[tuple[str, str], set[str]] = {}
     sizes: dict[tuple[str, str], Counter[str]] = {}
+    largest: dict[tuple[str, str], Counter[str]] = {}
     for tensor, *ends in tensors:
         pair = ends[0], ends[1]
         if tensor.name not in sent.setdefault(pair, set()):
             sent[pair].add(tensor.name)
             kind, size = _size(tensor)
             sizes.setdefault(pair, Counter())[kind] += size
+            largest[pair] = largest.get(pair, Counter()) | Counter({kind: size})
     return [
-        Crossing(*pair, len(names), sizes[pair]["step"], sizes[pair]["row"], sizes[pair]["unknown"])
+        Crossing(*pair, len(names), *(sizes[pair][kind] for kind in _KINDS), *(largest[pair][kind] for kind in _KINDS[:2]))
         for pair, names in sorted(sent.items())
     ]
 
@@ -231,6 +251,12 @@ def _reads(step: Plan) -> Iterator[tuple[Tensor, Operation]]:
         for gradient, variable in update.pairs:
             parts = tf.nest.flatten(gradient, expand_composites=True)
             yield from ((part, variable.op) for part in parts if part.op in ops and not is_source(part.op))
+
+
+def _buffer(tensor: Tensor) -> Tensor:
+    while tensor.op.type in _SAME_BUFFER:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _size(tensor: Tensor) -> tuple[str, int]:

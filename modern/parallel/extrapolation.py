@@ -81,15 +81,31 @@ def _with_workers(found: PlanEstimate, measured: Measured, workers: int, sharded
     compute = measured.seconds * (share * (micro + stages - 1) / micro if stages else 1.0)
     sent = sum(one.bytes_of(measured.rows / micro) for one in found.crossings) * (1 if stages else micro)
     between_devices = sent / measured.bandwidth
-    gradients = found.gradients.bytes_of(measured.rows)
+    gradients = found.sent.bytes_of(measured.rows)
     between_workers = 2 * (workers - 1) / workers * gradients / measured.bandwidth
     seconds = compute + between_devices + between_workers
-    kept = found.kept(measured.rows)
-    most = max(
-        2 * variables + slots / (workers if sharded_state else 1) + kept[device]
-        for device, (variables, slots) in found.held().items()
-    )
+    most = max(bytes_of_devices(found, measured.rows, workers if sharded_state else 1).values())
     devices = workers * max(1, len(found.mesh))
     return Extrapolation(
         workers, devices, compute, between_devices, between_workers, workers * measured.seconds / seconds, most
     )
+
+
+def bytes_of_devices(found: PlanEstimate, rows: int, parts: int = 1) -> dict[str, float]:
+    """Returns the bytes of each device: variables, slots, gradients and activations; with micro-batches, gradients of one and their sum.
+
+    Where the largest activation is, its gradient comes in and that of an equally large one goes out.
+
+    Args:
+        found: Plan in numbers.
+        rows: Rows of a batch.
+        parts: Number of workers that cut the optimizers' state between them.
+    """
+    kept, part = found.kept(rows), rows / found.micro
+    total = {device: variables + slots / parts + kept[device] for device, (variables, slots) in found.held().items()}
+    moving = [(one.source, 2 * one.largest(part)) for one in found.activations]
+    moving += [(one.source, one.bytes_of(rows) + (one.bytes_of(part) if found.micro > 1 else 0)) for one in found.gradients]
+    for device, size in moving:
+        if device in total:  # not a host that holds no variable
+            total[device] += size
+    return total

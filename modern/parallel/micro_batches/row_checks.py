@@ -26,6 +26,9 @@ _TOLERANCE = 1e-3
 """Largest part of a tensor's norm that is rounding."""
 _NOISE = 1e-6
 """Part of the norm of all gradients below which a gradient is nothing but rounding."""
+_LARGE = 65_536
+"""Elements from which a gradient is compared by random projections: in float64 all of them would take more memory than a step."""
+_PROBES, _COLUMNS = 16, 1024
 _WITHOUT = "Train without --micro."
 _MARK, _TOO_FEW = "estimator_bridge: dependent rows", "estimator_bridge: too few rows"
 
@@ -160,7 +163,18 @@ def _norm(value: Tensor) -> Tensor:
 
 
 def _total(value: Tensor, way: Reduction) -> Tensor:
-    """Returns a gradient, or the sum of the rows of a sparse one, in float64."""
+    """Returns a gradient, or the sum of the rows of a sparse one, in float64; of a large one its projections."""
     value = tf.math.real(value) if value.dtype.is_complex else value
-    value = tf.cast(value, tf.float64)
-    return tf.reduce_sum(value, axis=0) if way is Reduction.JOIN else value
+    if way is Reduction.JOIN:
+        return tf.reduce_sum(tf.cast(value, tf.float64), axis=0)
+    return tf.cast(_projected(value) if (value.shape.num_elements() or 0) >= _LARGE else value, tf.float64)
+
+
+def _projected(value: Tensor) -> Tensor:
+    """Returns random projections, which are linear and whose norm is about that of the tensor: of its rows, and of their columns."""
+    rows = -(-value.shape.num_elements() // _COLUMNS)
+    flat = tf.reshape(value, [-1])
+    missing = rows * _COLUMNS - value.shape.num_elements()
+    matrix = tf.reshape(tf.pad(flat, [[0, missing]]) if missing else flat, [rows, _COLUMNS])
+    left, right = (tf.random.stateless_normal([_PROBES, size], [size, 1], stddev=_PROBES**-0.5) for size in matrix.shape)
+    return tf.matmul(left @ tf.cast(matrix, tf.float32), right, transpose_b=True)

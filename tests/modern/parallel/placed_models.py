@@ -26,6 +26,7 @@ class Case(NamedTuple):
         input_fn: Input of the training.
         resumed: True to train on from the checkpoints as well.
         hooked: True to let a session hook read a tensor of each step.
+        rounds: True if the plan adds up the same numbers in another order.
     """
 
     make: Callable[[Path], Any]
@@ -34,6 +35,7 @@ class Case(NamedTuple):
     input_fn: Callable[[], Any] = regression_input
     resumed: bool = False
     hooked: bool = False
+    rounds: bool = False
 
 
 def dense(net: Any, units: int, name: str, activation: Any = None) -> Any:
@@ -44,6 +46,15 @@ def dense(net: Any, units: int, name: str, activation: Any = None) -> Any:
 
 def mlp(features: Any, labels: Any, mode: str) -> Any:
     """Eight dense layers, with dropout, clipped by their global norm."""
+    return _mlp(features, labels, mode, lambda gradients: tf.clip_by_global_norm(gradients, 0.5)[0])
+
+
+def unclipped(features: Any, labels: Any, mode: str) -> Any:
+    """The same without the norm of all gradients."""
+    return _mlp(features, labels, mode, lambda gradients: [0.1 * one for one in gradients])
+
+
+def _mlp(features: Any, labels: Any, mode: str, changed: Callable[[Any], Any]) -> Any:
     net = features["x"]
     for number in range(8):
         net = dense(net, WIDTH, f"layer_{number}", tf.nn.relu)
@@ -51,8 +62,8 @@ def mlp(features: Any, labels: Any, mode: str) -> Any:
     loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
     optimizer = v1.train.MomentumOptimizer(0.05, 0.9)
     gradients, variables = zip(*optimizer.compute_gradients(loss), strict=True)
-    kept, _ = tf.clip_by_global_norm(gradients, 0.5)
-    return spec(mode, loss, optimizer.apply_gradients(zip(kept, variables, strict=True), v1.train.get_global_step()))
+    changes = zip(changed(gradients), variables, strict=True)
+    return spec(mode, loss, optimizer.apply_gradients(changes, v1.train.get_global_step()))
 
 
 def recommender(features: Any, labels: Any, mode: str) -> Any:
@@ -168,7 +179,8 @@ CASES = {
     "script": Case(_made(scoped), PlacementPlan(2, (), True)),
     "wide and deep": Case(wide_and_deep, input_fn=named_input),
     "hook": Case(_made(mlp), hooked=True),
-    "shards": Case(_made(mlp), _SHARDS, resumed=True),
+    "shards": Case(_made(unclipped), _SHARDS, resumed=True),
+    "shards under a norm": Case(_made(mlp), _SHARDS, resumed=True, rounds=True),
     "shards that are looked up": Case(_made(looked_up), PlacementPlan(2, (PlaceRule("first|second", shards=3),)), resumed=True),
     "shards of a table": Case(_made(summed), PlacementPlan(2, (PlaceRule("embedding", shards=3),)), {"micro": 2}),
     "micro": Case(_made(recommender), options={"micro": 2}),

@@ -72,14 +72,15 @@ def train(case: Case, folder: Path, placement: PlacementPlan, steps: int) -> _Se
 def compare(case: Case, folder: Path) -> dict[str, Any]:
     """Trains without and with the plan, and goes on from both checkpoints."""
     one, placed = (train(case, folder / name, plan, 5) for name, plan in (("one", ONE_DEVICE), ("placed", case.plan)))
-    different = {"trained": _different(folder / "one", folder / "placed")}
+    different = {"trained": _different(folder / "one", folder / "placed", case.rounds)}
     if case.resumed:
         shutil.copytree(folder / "one", folder / "plan last")
         for name, plan in (("one", ONE_DEVICE), ("placed", ONE_DEVICE), ("plan last", case.plan)):
             train(case, folder / name, plan, 3)
-        different |= {name: _different(folder / "one", folder / name) for name in ("plan last", "placed")}
+        different |= {name: _different(folder / "one", folder / name, case.rounds) for name in ("plan last", "placed")}
     estimated = estimate(case, folder / "planned")
-    return {"losses": [one.losses, placed.losses], "where": placed.where, "different": different, "estimated": estimated}
+    losses = [one.losses, placed.losses]
+    return {"losses": losses, "rounds": case.rounds, "where": placed.where, "different": different, "estimated": estimated}
 
 
 def estimate(case: Case, folder: Path) -> Any:
@@ -93,11 +94,12 @@ def estimate(case: Case, folder: Path) -> Any:
     raise AssertionError("the plan was not estimated")
 
 
-def _different(folder: Path, other: Path) -> list[str]:
-    """Returns the names of the values that differ in two checkpoints, in their numbers or in being there."""
+def _different(folder: Path, other: Path, rounds: bool) -> list[str]:
+    """Returns the names of the values that differ in two checkpoints, in their numbers or in being there; rounding counts unless ``rounds``."""
     one, two = saved(folder), saved(other)
     shared = one.keys() & two.keys()
-    return sorted((one.keys() ^ two.keys()) | {name for name in shared if not np.array_equal(one[name], two[name])})
+    differs = {name for name in shared if not np.allclose(one[name], two[name], 0, 1e-6 * np.abs(one[name]).max() * rounds)}
+    return sorted((one.keys() ^ two.keys()) | differs)
 
 
 def of_a_strategy() -> list[str]:

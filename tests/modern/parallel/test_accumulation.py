@@ -15,6 +15,8 @@ from estimator_bridge.cli.main import main
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.base import Callback, Progress
 from estimator_bridge.modern.engine import ModernEngine
+from estimator_bridge.modern.parallel.micro_batches import row_checks
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 from tests.modern.jobs import (
     CLASSES,
@@ -288,6 +290,24 @@ def test_rows_that_depend_on_each_other_are_refused_at_the_first_batch(model_fn:
     with pytest.raises(NotSupportedError, match="The rows of a batch depend on each other"):
         train(model_fn, tmp_path, 2)
     assert not list(tmp_path.glob("model.ckpt-[1-9]*"))
+
+
+def test_large_gradients_are_compared_by_projections_of_the_same_norm() -> None:
+    """A hundredth of one row's norm still shows, and sums stay sums; other gradients are compared as they are."""
+    random = np.random.RandomState(0)
+    one, small = random.normal(size=[300, 257]).astype(np.float32), np.ones([8, 2], np.float32)
+    change = np.zeros_like(one)
+    change[7] = 0.01 * one[7]
+
+    def total(value: np.ndarray) -> np.ndarray:
+        found: np.ndarray = row_checks._total(tf.constant(value), Reduction.COMBINE).numpy()
+        return found
+
+    assert total(one).size == 16 * 16
+    for value in (one, change):
+        assert 0.5 < np.linalg.norm(total(value)) / np.linalg.norm(value) < 2
+    np.testing.assert_allclose(total(one + change), total(one) + total(change), atol=1e-6 * np.linalg.norm(one))
+    np.testing.assert_array_equal(total(small), small)
 
 
 def test_dropout_does_not_look_like_dependent_rows(tmp_path: Path) -> None:

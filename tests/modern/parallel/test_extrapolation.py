@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from estimator_bridge.modern.parallel.estimates import Crossing, PlacedVariable, PlanEstimate, StageEstimate
 from estimator_bridge.modern.parallel.extrapolation import Measured, extrapolate
-from tests.running import ROOT, estimator_bridge_command
+from tests.running import ROOT, estimator_bridge_command, python_output
 
-GRADIENTS = Crossing("workers", "workers", 2, 1000, 0, 0)
+GRADIENTS = [Crossing("a", "a", 2, 1000, 0, 0)]
 
 
 def variable(device: str, size: int, slots: int) -> PlacedVariable:
@@ -32,7 +33,10 @@ def test_workers_add_up_gradients_in_a_ring() -> None:
 
 
 def test_stages_of_a_pipeline_overlap() -> None:
-    """Two stages of 60 % and 40 % and four micro-batches: 5/4 of 60 % of a step, and one micro-batch's transfers."""
+    """Two stages of 60 % and 40 % and four micro-batches: 5/4 of 60 % of a step, and one micro-batch's transfers.
+
+    The first stage holds activations of two micro-batches, and gradients of one besides their sum.
+    """
     stages = [StageEstimate(["a"], "x", 0.6, 2), StageEstimate(["b"], "y", 0.4, 1)]
     sent = [Crossing("a", "b", 1, 100, 10, 0), Crossing("b", "a", 1, 0, 20, 0)]
     held = [Crossing("a", "a", 1, 0, 50, 0), Crossing("b", "b", 1, 0, 30, 0)]
@@ -43,7 +47,7 @@ def test_stages_of_a_pipeline_overlap() -> None:
     assert two.device_seconds == pytest.approx((100 + 10 * 10 + 20 * 10) / 1000)
     assert two.worker_seconds == pytest.approx(1.0)
     assert two.devices == 4
-    assert two.bytes == 200 + 50 * 10 * 2  # the first stage, which holds two micro-batches
+    assert two.bytes == 100 + 2 * 1000 + 50 * 10 * 2
 
 
 def test_devices_of_a_model_take_turns() -> None:
@@ -82,3 +86,36 @@ def test_plan_prints_the_shares_of_unequal_workers(tmp_path: Path) -> None:
         "plan", "--format", "json", "--micro", 8, "--speeds", "6,2", ROOT / "examples/parallel/train.py", cwd=tmp_path
     )
     assert json.loads(printed.out)["shares"] == [6, 2]
+
+
+@pytest.fixture
+def counted_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets TensorFlow count the bytes of tensors on CPUs."""
+    monkeypatch.setenv("TF_CPU_ALLOCATOR_USE_BFC", "true")
+
+
+def measured_memory(*ways: str) -> dict[str, list[float]]:
+    """Returns the bytes of steps, expected and measured, by the names of model and way; each is within 25 % of what was expected."""
+    found: dict[str, list[float]] = json.loads(
+        python_output(sys.executable, Path(__file__).with_name("measured_memory.py"), *ways)
+    )
+    for name, (expected, measured) in found.items():
+        assert expected == pytest.approx(measured, rel=0.25), name
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("counted_bytes")
+def test_a_step_takes_the_bytes_that_the_plan_expects() -> None:
+    """Micro-batches never take more, in the first step neither, whose check has gradients of its own; of activations, a quarter and 15 %."""
+    found = measured_memory("whole", "micro")
+    for model in ("dense", "looked up", "attending"):
+        assert found[f"{model}, micro"][1] <= 1.02 * found[f"{model}, whole"][1]
+    assert found["attending, micro"][1] <= (1 / 4 + 0.15) * found["attending, whole"][1]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("counted_bytes")
+def test_the_devices_of_a_mesh_take_the_bytes_that_the_plan_expects() -> None:
+    """All together, since TensorFlow counts virtual devices so."""
+    assert len(measured_memory("model", "pipeline")) == 6

@@ -49,9 +49,9 @@ def trained_by(*names: str) -> dict[str, Any]:
 
 
 def check_equal(result: dict[str, Any]) -> None:
-    """Asserts that the plan changed no bit of a training, and that its bytes are those that were estimated."""
+    """Asserts that the plan changed no bit of a training, but by rounding where sums have another order, and that its bytes are true."""
     one, placed = result["losses"]
-    assert one == placed
+    assert placed == (pytest.approx(one, rel=1e-6) if result["rounds"] else one)
     assert not any(result["different"].values()), result["different"]
     measured: Counter[str] = Counter()
     for device, size in result["where"].values():
@@ -238,7 +238,8 @@ def test_an_estimate_counts_by_shapes(tmp_path: Path) -> None:
     found = estimate(model, step, CPUS, Placer(placement, CPUS).placed(model, step), 1)
     assert found.held() == {CPUS.names[0]: (4 * 32 + 8, 4 * 32), CPUS.names[1]: (4 * 9, 4 * 9)}  # 8: global_step
     first, second = CPUS.names
-    assert list(found.crossings) == [Crossing(first, second, 2, 0, 4 * (8 + 1), 0), Crossing(second, first, 1, 0, 4 * 8, 0)]
+    forth, back = Crossing(first, second, 2, 0, 4 * (8 + 1), 0, 0, 4 * 8), Crossing(second, first, 1, 0, 4 * 8, 0, 0, 4 * 8)
+    assert list(found.crossings) == [forth, back]
     kept = {row.source: row.row_bytes for row in found.activations}
     # The hidden layer for its weights; the result and its squared difference, which weights are multiplied with. Features are no activations.
     assert kept == {first: 4 * 8, second: 4 * 2}
