@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -129,6 +130,9 @@ def convert(
     """
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
+    words = set(re.findall(r"\w+", text))
+    if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
+        return Conversion(_parsable(text), ())
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
@@ -137,6 +141,11 @@ def convert(
             return found.in_lines(plain.lines)
         return other
     return _converted(text, elsewhere, shim, makers, may_make_layers)
+
+
+def _parsable(text: str) -> str:
+    cst.parse_module(text)
+    return text
 
 
 def _converted(

@@ -6,9 +6,7 @@ import argparse
 import ast
 import dataclasses
 import difflib
-import functools
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -166,29 +164,11 @@ def _converted(
         python2: True if the files were written for Python 2.
         root: Folder below which Python finds the modules; that of the script if nothing is given.
     """
-    from estimator_bridge.compat.source.fixers.conversion import convert
-    from estimator_bridge.compat.source.merging import Modules, merge_all
+    from estimator_bridge.compat.source.programs import convert_program
 
     script = next(iter(sources))
-    modules = Modules({path: one.text for path, one in sources.items()}, root or script.parent)
-    merged = merge_all(modules)
-    texts = {path: merged[path].text if path in merged else one.text for path, one in sources.items()}
-    asked = {path: functools.partial(modules.may_make_layers, path) for path in sources}
-    found = {path: convert(text, shim=shim, may_make_layers=asked[path]) for path, text in texts.items()}
-    if together:
-        elsewhere: dict[str, str] = {}
-        makers: set[str] = set()
-        for path, conversion in found.items():
-            parts = [part for part in path.with_suffix("").parts if part != "__init__"]
-            for place in range(len(parts)):  # a relative import names the last parts alone
-                module = ".".join(parts[place:])
-                elsewhere |= {f"{module}.{function}": model for function, model in conversion.models.items()}
-                makers |= {f"{module}.{function}" for function in conversion.makers}
-        names = {one.rpartition(".")[2] for one in (*elsewhere, *makers)}
-        for path, text in texts.items():
-            if names & set(re.findall(r"\w+", text)) - found[path].models.keys():
-                found[path] = convert(text, elsewhere, shim, makers, asked[path])
-    found = {path: one.in_lines(merged[path].lines) if path in merged else one for path, one in found.items()}
+    made = convert_program({path: one.text for path, one in sources.items()}, root or script.parent, shim, together)
+    found = {path: made[path] for path in sources}
     found = {path: _with_losses(sources[path], one, python2) for path, one in found.items()}
     return {
         path: one for path, one in found.items() if path == script or together or one.text != sources[path].text or one.changes
