@@ -106,14 +106,14 @@ def is_loose(name: str, names: Container[str]) -> bool:
     """Returns True if a name that ``source_slots`` does not recognize looks like a slot's name.
 
     Its variable is missing, or its optimizer is part of a script. It has the shape of a variable, but must not be paired as one. So has the
-    learning rate that ``tf.contrib.layers.optimize_loss`` keeps.
+    learning rate that ``tf.contrib.layers.optimize_loss`` keeps in a scope of any name.
 
     Example:
         >>> is_loose("w/Adam", {"b"}), is_loose("w/MyOptimizer", {"w"}), is_loose("w/kernel", {"b"})
         (True, True, False)
     """
     variable, _, suffix = name.rpartition("/")
-    return suffix in naming.SUFFIXES or variable in names or name.endswith("OptimizeLoss/learning_rate")
+    return suffix in naming.SUFFIXES or variable in names or name.endswith("/learning_rate")
 
 
 def beta_powers(names: Collection[str]) -> dict[str, str]:

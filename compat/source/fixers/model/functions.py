@@ -215,6 +215,7 @@ class _Analysis:
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._calls_of_keras()
         self._frozen: set[cst.CSTNode] = set()
+        self._always: set[cst.CSTNode] = set()  # calls of batch norm that train in evaluations, too
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
@@ -291,6 +292,7 @@ class _Analysis:
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
         replaced = {call.func for call in calls if of_whole_model(self._script, call)}
         self._frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
+        self._always.update(self._script.origin(call) for call in calls if self._always_trains(call))
         inner = {one.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
         for node in nodes(statement, cst.Attribute, cst.Name):
             name = self._script.name(node)
@@ -321,6 +323,13 @@ class _Analysis:
         name = self._script.called(call)
         trains = "contrib" in name or any(one.keyword is not None and one.keyword.value == "training" for one in call.args)
         return name in NORMS and trains and not self._updates_run(code(call))
+
+    def _always_trains(self, call: cst.Call) -> bool:
+        """Returns True for a call of batch norm that says ``training=True``, or whose default is that, and whose averages are updated."""
+        name = self._script.called(call)
+        said = [one.value for one in call.args if one.keyword is not None and one.keyword.value in ("training", "is_training")]
+        trains = code(said[0]) == "True" if said else "contrib" in name
+        return name in NORMS and trains and not self._is_frozen(call)
 
     def _check_reached(self, statement: Statement) -> None:
         """Raises for what a function of the script does that cannot be done in each step."""
@@ -540,6 +549,11 @@ class _Analysis:
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
         for call in self._frozen:
             message = "momentum is 1: the script does not run UPDATE_OPS, so the averages stay as they begin; if not meant, take it away"
+            yield Change(
+                self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
+            )
+        for call in self._always:
+            message = "it trains in all modes, so evaluations and predictions of Keras change its averages, too; TensorFlow 1 keeps them"
             yield Change(
                 self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
             )

@@ -101,7 +101,7 @@ def test_a_slot_that_keras_does_not_have_is_no_zeros_unless_the_table_says_so(tm
     assert report.slots[-1].target == f"{KERNEL}/RMSProp_2"
 
 
-@pytest.mark.parametrize("left_over", ["net/dense/kernel/Momentum", "net/other/Momentum"])
+@pytest.mark.parametrize("left_over", ["net/dense/kernel/Momentum", "net/other/Momentum", "train/learning_rate"])
 def test_a_slot_without_its_variable_is_no_variable(left_over: str, tmp_path: Path) -> None:
     old = write_tensors(
         tmp_path / "m", {left_over: np.ones((3, 2), np.float32), "net/dense/bias": [1.0, 2.0], "global_step": 7}

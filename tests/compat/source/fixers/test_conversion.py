@@ -193,6 +193,17 @@ def test_every_line_that_is_left_out_is_reported() -> None:
     }
 
 
+@pytest.mark.parametrize(("training", "reported"), [("training", 0), ("True", 1)])
+def test_batch_norm_that_trains_in_evaluations_is_reported(training: str, reported: int) -> None:
+    """Keras changes its averages there, as one evaluation between two trainings shows; TensorFlow 1 runs no UPDATE_OPS."""
+    text = (
+        (SCRIPTS / "convolutions.py")
+        .read_text()
+        .replace("momentum=0.9, training=training", f"momentum=0.9, training={training}")
+    )
+    assert sum("in all modes" in change.message for change in convert(text).changes) == reported
+
+
 def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:
     """EvalSpec takes 100 where nothing is given, and all where None is."""
     text = converted("columns").text
