@@ -279,8 +279,12 @@ def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence
         return
     before = max((index for index in evidence.anchored if index < last), default=0)
     trained, outside = _elsewhere(new, names, evidence, before, last)
+    kept = _kept_elsewhere(new, names, evidence, before, last)
     if outside and last > len(evidence.old.steps):
         message = f"After the last step, {len(outside)} of {len(trained)} variables are elsewhere: {first_three(outside)}."
+        yield ParityFinding("variable", message, evidence.start + last)
+    elif kept:
+        message = f"After the last step, {len(kept)} variables that no gradient trains are elsewhere: {first_three(kept)}."
         yield ParityFinding("variable", message, evidence.start + last)
     here, end = (values_at(new, names, kind, last) for kind in ("anchor", "end"))
     changed = [name for name in trained if name in end and not np.array_equal(end[name], here[name])]
@@ -314,6 +318,18 @@ def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, aft
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in trained}
     return trained, [name for name in trained if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
+
+
+def _kept_elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> list[str]:
+    """Returns the variables without gradients, such as moving averages, that both scripts move, and that are not where the old one has them."""
+    start, here, there = (
+        values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
+    )
+    known = {*evidence.new.trainable, *evidence.slots}
+    every = [name for name in start if name in here and name in there and name not in known]
+    kept = [name for name in every if np.issubdtype(here[name].dtype, np.floating)]
+    moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in kept}
+    return [name for name in kept if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:
