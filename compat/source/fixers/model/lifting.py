@@ -334,12 +334,15 @@ def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
         if isinstance(piece, cst.SimpleString):
             text += str(piece.evaluated_value)
             continue
-        numbered = isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and len(pieces) > 1
         value: cst.BaseExpression = piece
-        if isinstance(piece, cst.BinaryOperation) and isinstance(piece.left, cst.SimpleString) and numbered:
+        if (
+            isinstance(piece, cst.BinaryOperation)
+            and isinstance(piece.operator, cst.Add)
+            and isinstance(piece.left, cst.SimpleString)
+        ):
             text, value = text + str(piece.left.evaluated_value), piece.right
         written = code(value)
-        bare = isinstance(value, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1 or numbered
+        bare = isinstance(value, cst.Name | cst.Call | cst.FormattedString) or len(pieces) == 1 or bool(value.lpar)
         parts += [f'"{text}"'] * bool(text) + [written if bare else f"({written})"]
         text = ""
     return " + ".join([*parts, f'"{text}"'] if text else parts)
