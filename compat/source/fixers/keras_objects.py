@@ -35,7 +35,8 @@ def layers_of_keras(script: Script) -> Iterator[cst.Call]:
         if is_keras and all(_has_twin(script, one) for one in found) and _says_if_it_drops(script, owner, calls):
             yield from found
     inside = {one for owner in nodes(script.module, cst.ClassDef) for one in nodes(owner, cst.Call)}
-    for one in nodes(script.module, cst.Assign, cst.Return):
+    functions = nodes(script.module, cst.FunctionDef)
+    for one in dict.fromkeys(each for function in functions for each in nodes(function, cst.Assign, cst.Return)):
         made = one.value if isinstance(one, cst.Assign | cst.Return) else None
         name = script.called(made).removeprefix(_LAYERS)
         if isinstance(made, cst.Call) and made not in inside and name in FUNCTIONS and _has_twin(script, made):

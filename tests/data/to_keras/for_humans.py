@@ -295,6 +295,19 @@ def a_metric_that_is_replaced(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
+# mark: eval_metric_ops
+def a_branch_that_adds_to_its_metrics(features, labels, mode, params):
+    logits = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, logits)
+    if params["square"]:
+        metrics = {"error": tf.metrics.mean_squared_error(labels, logits)}
+        metrics.update({"mean": tf.metrics.mean(logits)})
+    else:
+        metrics = {"error": tf.metrics.mean_absolute_error(labels, logits)}
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
 # mark: input_fn
 def input_fn():
     rows = tf.data.Dataset.from_tensors(({"x": [[1.0, 2.0]]}, [[1.0]]))

@@ -465,12 +465,14 @@ class _Analysis:
             items, later = [*self._chosen_items(first, simple_name(value), one, ())], later[1:]
         else:
             items = [(key, each, "") for key, each in _dict_items(value, one.spec)]
+        chosen = len(items) if isinstance(first, cst.If) else 0
         items += [item for statement in later for item in self._items(statement, one)]
         found = [(key, each, condition) for key, each, condition in items if isinstance(key, cst.SimpleString)]
         if len(found) < len(items):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is not written as a string; write it so")
-        keys = [(key.evaluated_value, condition if isinstance(first, cst.If) else "") for key, _, condition in found]
-        if len({*keys}) < len(found):
+        keys = [key.evaluated_value for key, _, _ in found]
+        of_branches = {(key, condition) for key, (_, _, condition) in zip(keys[:chosen], found, strict=False)}
+        if len(of_branches) < chosen or len({*keys[chosen:]} - {*keys[:chosen]}) < len(keys) - chosen:
             raise UnconvertibleError(one.spec, "eval_metric_ops", "a key is given twice; write each metric once")
         return [(str(key.evaluated_value), each, condition) for key, each, condition in found]
 
@@ -482,12 +484,12 @@ class _Analysis:
         orelse = choice.orelse
         last = [(orelse.body, (*before, f"not ({test})"))] if isinstance(orelse, cst.Else) else []
         for body, conditions in [(choice.body, (*before, test)), *last]:
-            written = {each for statement in body.body for each in reads_and_writes(statement)[1]}
-            if written - {name}:  # what a metric reads of them, no other method would have
+            only = body.body[0]
+            value = assigned_value(only) if isinstance(only, cst.SimpleStatementLine) and len(body.body) == 1 else None
+            raises = isinstance(only, cst.SimpleStatementLine) and isinstance(only.body[-1], cst.Raise) and len(body.body) == 1
+            if value is None and not raises:  # another statement may add metrics, or what they read
                 raise UnconvertibleError(choice, "eval_metric_ops", _NOT_ONE_DICT)
-            lines = [statement for statement in body.body if isinstance(statement, cst.SimpleStatementLine)]
-            values = [value for line in lines for value in [assigned_value(line)] if value is not None]
-            for value in values[-1:]:
+            if value is not None:
                 yield from ((key, each, " and ".join(conditions)) for key, each in _dict_items(value, one.spec))
         if isinstance(orelse, cst.If):
             yield from self._chosen_items(orelse, name, one, (*before, f"not ({test})"))

@@ -159,7 +159,8 @@ class _Finder:
             return None
         if not all(self._only_runs_updates(one, name.value) for one in branches):
             return None
-        if runs[0] != runs[1] and not self._has_norms_below(choice.test):
+        norms = any(self._script.called(call) in NORMS for call in nodes(self._script.module, cst.Call))
+        if norms and runs[0] != runs[1] and not self._has_norms_below(choice.test):
             message = f"batch norm's averages are updated also where {code(choice.test)} is not true"
             self.notes.append(Change(self._script.line(choice), name.value, Outcome.APPROXIMATE, message))
         return values[0]

@@ -321,7 +321,7 @@ def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, aft
 
 
 def _kept_elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> list[str]:
-    """Returns the variables without gradients, such as moving averages, that both scripts move, and that are not where the old one has them."""
+    """Returns the variables without gradients, such as moving averages, that are not where the old script has them."""
     start, here, there = (
         values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
     )
