@@ -37,6 +37,16 @@ def test_both_train_alike(run: tuple[str, ...], tmp_path: Path) -> None:
     assert ("Not compared: all from the training of a second model on." in ended.out) is trains_two
 
 
+def test_averages_that_an_evaluation_changes_are_a_difference(tmp_path: Path) -> None:
+    """The old script's evaluation keeps the averages of batch norm that trains; no loss shows that the new one's does not."""
+    (tmp_path / "new.py").write_text(converted("normed_always").text)
+    ended = estimator_bridge_command(
+        "compare", "--out", tmp_path / "report", SCRIPTS / "normed_always.py", tmp_path / "new.py", cwd=tmp_path
+    )
+    assert ended.code == 1, ended.out + ended.err
+    assert "2 variables that no gradient trains are elsewhere" in ended.out
+
+
 def test_evaluations_behind_a_training_that_was_ended_early_are_compared(tmp_path: Path) -> None:
     """The old side evaluates after the last step that is asked for, so the new one has to, too."""
     (tmp_path / "new.py").write_text(converted("branches").text)
