@@ -1,6 +1,7 @@
 """Variables of a TF1 graph as tf.Variables of a strategy, with their TF1 names."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import device_util
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
+from tensorflow.python.framework.kernels import get_registered_kernels_for_op
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
@@ -186,6 +188,28 @@ def writes(ops: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         for tensor in op.inputs:
             if tensor.op.type == "VarHandleOp" and not _only_reads(op, effects.setdefault(op.graph, Effects(op.graph))):
                 yield tensor.op.name, op
+
+
+def on_host(ops: Iterable[Any]) -> dict[str, str]:
+    """Returns the host as the device of each variable that an operation without a kernel for GPUs writes to.
+
+    TensorFlow 1 placed such variables there, too: e.g., embeddings that MomentumOptimizer or RMSPropOptimizer update by rows. Empty on a
+    machine without GPUs, and where several replicas in this process have copies of a variable.
+    """
+    strategy = tf.distribute.get_strategy()
+    is_alone = not tf.distribute.has_strategy() or (
+        isinstance(strategy.extended, MirroredExtended) and len(strategy.extended.worker_devices) == 1
+    )
+    if not is_alone or not tf.config.list_physical_devices("GPU"):
+        return {}
+    return {name: "/device:CPU:0" for name, op in writes(ops) if not _runs_on_gpus(op.type)}
+
+
+@functools.cache
+def _runs_on_gpus(kind: str) -> bool:
+    """Returns True if operations of a kind have a kernel for GPUs, or none at all, as control flow and calls."""
+    devices = {kernel.device_type for kernel in get_registered_kernels_for_op(kind).kernel}
+    return not devices or bool(devices & {"GPU", "DEFAULT"})
 
 
 def _only_reads(op: Any, effects: Effects) -> bool:

@@ -16,7 +16,7 @@ from estimator_bridge.modern.graph.optimizers.synchronous import check_trainers
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
-from estimator_bridge.modern.graph.variables import VariableStore, assigned
+from estimator_bridge.modern.graph.variables import VariableStore, assigned, on_host
 from estimator_bridge.modern.step.initial_values import fill
 from estimator_bridge.modern.step.split_checks import check_split
 
@@ -91,7 +91,7 @@ class Transplant:
         self._check_replicas(templates, written)
         if self.pieces > 1:
             check_split(model, self._plan.updates)
-        self._devices = place(model, self._plan) if place else {}
+        self._devices = {**(place(model, self._plan) if place else {}), **on_host(model.graph.get_operations())}
         values = self._initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)
         self.global_step = self.store[model.global_step]

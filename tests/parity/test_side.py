@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from estimator_bridge.parity import side
+from estimator_bridge.parity import run, side
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.run import environment
 from estimator_bridge.parity.side import message_lines
+from estimator_bridge.script.run import Script
 
 
 def in_a_session() -> Any:
@@ -59,3 +61,15 @@ def test_a_report_names_the_seed_and_the_devices_of_a_side(tmp_path: Path) -> No
     assert named["devices"].startswith("CPU:0")
     assert named["seed"] == "20171101, where the script sets none"
     assert "devices" not in environment()
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "0"), ("1", "1")])
+def test_a_side_multiplies_in_float32_on_gpus(
+    given: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TF32 the paths of an equal training part by more than the thresholds; who wants it can have it."""
+    if given is not None:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", given)
+    check = "import os, sys; sys.exit(os.environ['NVIDIA_TF32_OVERRIDE'] != sys.argv[1])"
+    monkeypatch.setattr(run, "side_command", lambda order: [sys.executable, "-c", check, expected])
+    run.run_side(side.Order("modern", str(tmp_path), Script("train.py"), replaying=True, replicas=1), lambda *_: None)

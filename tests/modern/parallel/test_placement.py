@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections import Counter
@@ -32,16 +33,10 @@ from tests.running import python_output
 
 CPUS = Mesh(("/device:CPU:0", "/device:CPU:1"))
 GPUS = Mesh(("/device:GPU:0", "/device:GPU:1"))
-QUICK = ("mlp", "recommender", "pipeline")
 DIVIDED = tuple(name for name, case in CASES.items() if case.plan.devices == 4)
 
 
-@pytest.fixture(scope="module")
-def trained() -> dict[str, Any]:
-    """Results of ``placed_trainings`` for a few models."""
-    return trained_by(*QUICK)
-
-
+@functools.cache
 def trained_by(*names: str) -> dict[str, Any]:
     """Returns the results of trainings, which need a process of their own for their devices."""
     found: dict[str, Any] = json.loads(python_output(sys.executable, Path(__file__).with_name("placed_trainings.py"), *names))
@@ -61,17 +56,20 @@ def check_equal(result: dict[str, Any]) -> None:
         assert total == pytest.approx(measured[row["device"].removeprefix("/device:")], rel=0.01)
 
 
-@pytest.mark.parametrize("name", QUICK)
-def test_a_placed_training_is_bit_identical(trained: dict[str, Any], name: str) -> None:
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("recommender", "pipeline")]
+
+
+@pytest.mark.parametrize("name", ["mlp", *LONG])
+def test_a_placed_training_is_bit_identical(name: str) -> None:
     """Losses and checkpoints, also after going on with and without the plan from either's checkpoint."""
-    check_equal(trained[name])
+    check_equal(trained_by(name)[name])
 
 
-@pytest.mark.parametrize("name", ["mlp", "recommender"])
-def test_no_device_has_more_than_60_percent_of_the_bytes(trained: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize("name", ["mlp", LONG[0]])
+def test_no_device_has_more_than_60_percent_of_the_bytes(name: str) -> None:
     """Variables and slots as they are in the training."""
     held: Counter[str] = Counter()
-    for device, size in trained[name]["where"].values():
+    for device, size in trained_by(name)[name]["where"].values():
         held[device] += size
     assert sorted(held) == ["CPU:0", "CPU:1"]
     assert max(held.values()) <= 0.6 * held.total()
@@ -89,9 +87,9 @@ def test_the_stages_of_a_pipeline_are_divided_over_devices_of_their_own() -> Non
     assert max(layers["CPU:0"] + layers["CPU:1"]) < min(layers["CPU:2"] + layers["CPU:3"])
 
 
-def test_slots_live_beside_their_variables(trained: dict[str, Any]) -> None:
+def test_slots_live_beside_their_variables() -> None:
     """In the training, not only in the plan."""
-    where = trained["mlp"]["where"]
+    where = trained_by("mlp")["mlp"]["where"]
     slots = [name for name in where if name.endswith("/Momentum")]
     assert len(slots) == 18
     assert all(where[name][0] == where[name.removesuffix("/Momentum")][0] for name in slots)
@@ -110,7 +108,7 @@ def test_variables_of_a_worker_live_where_the_plan_says() -> None:
 @pytest.mark.slow
 def test_other_models_are_bit_identical() -> None:
     """Rules, other optimizers, the script's devices, tables of a canned Estimator, and micro-batches."""
-    results = trained_by(*(name for name in CASES if name not in (*QUICK, *DIVIDED)))
+    results = trained_by(*(name for name in CASES if name not in ("mlp", "recommender", "pipeline", *DIVIDED)))
     for result in results.values():
         check_equal(result)
     assert {device for device, _ in results["script"]["where"].values()} == {"CPU:0", "CPU:1"}

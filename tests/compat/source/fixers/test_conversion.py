@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import itertools
 import subprocess
@@ -24,6 +25,7 @@ from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
 from tests.running import ROOT
 
+converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "branches",
@@ -63,7 +65,8 @@ EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT /
 
 def converted(name: str) -> Conversion:
     """Returns the conversion of one of the scripts."""
-    return convert((SCRIPTS / f"{name}.py").read_text(), shim=name in SHIMMED)
+    text = (SCRIPTS / f"{name}.py").read_text()
+    return converted_once(text, shim=True) if name in SHIMMED else converted_once(text)
 
 
 def comments(text: str) -> Counter[str]:
@@ -151,7 +154,7 @@ def test_an_exported_model_answers_as_its_variables_say(tmp_path: Path) -> None:
 def test_no_comment_is_lost_and_a_second_conversion_changes_nothing(path: Path) -> None:
     text = path.read_text()
     try:
-        conversion = convert(text)
+        conversion = converted_once(text)
     except libcst.ParserSyntaxError:
         with pytest.raises(SyntaxError):
             ast.parse(text)
@@ -164,12 +167,12 @@ def test_no_comment_is_lost_and_a_second_conversion_changes_nothing(path: Path) 
 def test_what_no_fixer_knows_is_marked_with_its_name() -> None:
     text = FOR_HUMANS.read_text()
     expected = [line.removeprefix("# mark: ") for line in text.splitlines() if line.startswith("# mark: ")]
-    human = [change for change in convert(text).changes if change.outcome is Outcome.HUMAN]
+    human = [change for change in converted_once(text).changes if change.outcome is Outcome.HUMAN]
     assert [change.name for change in human if change.name != "tf.estimator.Estimator"] == expected
 
 
 def test_each_mark_stands_above_its_line() -> None:
-    conversion = convert(FOR_HUMANS.read_text())
+    conversion = converted_once(FOR_HUMANS.read_text())
     lines = conversion.text.splitlines()
     marked = {lines[place - 1].strip(): lines[place].strip() for place in range(1, len(lines)) if PREFIX in lines[place - 1]}
     dropped = next(mark for mark in marked if "tf.train.ProximalGradientDescentOptimizer" in mark)
