@@ -115,9 +115,14 @@ def _judge_ipython_lines(source: Source) -> Iterator[SourceFinding]:
         verdict = Verdict.HUMAN if line.advice else Verdict.MENDED
         message = f"Only IPython can run it. {line.advice}" if line.advice else "only for IPython; run leaves it out"
         yield SourceFinding(line.line, 1, line.symbol, Kind.NOTEBOOK, verdict, message)
-    always = {id(node) for statement in source.tree.body if isinstance(statement, ast.Expr) for node in ast.walk(statement)}
-    for name, place in source.names.nodes(ast.Name):
-        if name.id == "get_ipython" and place.scope.find(name.id) is None and not place.guarded:
+    asked = [
+        name
+        for name, place in source.names.nodes(ast.Name)
+        if name.id == "get_ipython" and place.scope.find(name.id) is None and not place.guarded
+    ]
+    if asked:
+        always = {id(node) for statement in source.tree.body if isinstance(statement, ast.Expr) for node in ast.walk(statement)}
+        for name in asked:
             verdict = Verdict.HUMAN if id(name) in always else Verdict.LOOK  # else a test may have found IPython
             yield SourceFinding.at(name, name.id, Kind.PYTHON, verdict, "Only IPython has it. Take this statement out.")
 

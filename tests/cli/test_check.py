@@ -237,3 +237,28 @@ def test_what_contrib_offers_is_read_as_it_is() -> None:
         module = importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")
         assert offered.offered(package) == set(module.__all__), package
         assert offered.offered(package, True) == {*module.__all__, *getattr(module, "IN_FILES", ())}, package
+
+
+@pytest.mark.parametrize("arguments", [["."], ["--py2", "."], [".", "old.py"]])
+@pytest.mark.usefixtures("project")
+def test_several_processes_report_the_same(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of many files; also of one that cannot be read."""
+    results = []
+    for least in (check._FILES_OF_ONE, 2):
+        monkeypatch.setattr(check, "_FILES_OF_ONE", least)
+        results.append((main.main(["check", "--format", "json", *arguments]), capsys.readouterr()))
+    assert results[0] == results[1]
+    assert '"human.py' in results[0][1].out.replace("trainer/", "")
+
+
+def test_a_file_that_cannot_be_read_is_told_by_each_process(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "gone.py").symlink_to(project / "nowhere.py")
+    results = []
+    for least in (check._FILES_OF_ONE, 2):
+        monkeypatch.setattr(check, "_FILES_OF_ONE", least)
+        results.append((main.main(["check", "."]), capsys.readouterr()))
+    assert results[0] == results[1]

@@ -151,10 +151,11 @@ def _list_methods(source: Source) -> Iterator[Occurrence]:
 
 def _prints(source: Source) -> Iterator[Occurrence]:
     """Yields ``print >>file, x`` and a bare ``print``, which Python 3 parses as expressions."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == "print":
-            yield node.lineno, node.col_offset + 1, "print statement", "prints nothing in Python 3"
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift) and getattr(node.left, "id", None) == "print":
+    for statement, _ in source.names.nodes(ast.Expr):
+        if isinstance(statement.value, ast.Name) and statement.value.id == "print":
+            yield statement.lineno, statement.col_offset + 1, "print statement", "prints nothing in Python 3"
+    for node, _ in source.names.nodes(ast.BinOp):
+        if isinstance(node.op, ast.RShift) and getattr(node.left, "id", None) == "print":
             yield node.lineno, node.col_offset + 1, "print statement", "shifts the function print in Python 3"
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import multiprocessing
+import os
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +19,10 @@ from estimator_bridge.cli.script_arguments import FILE, add_format, add_options
 from estimator_bridge.errors import BridgeError
 
 if TYPE_CHECKING:
-    from estimator_bridge.compat.source.checking import FileReport
+    from estimator_bridge.compat.source.checking import FileReport, Judge
 
+_FILES_OF_ONE = 300
+"""Files from which further processes are worth their start."""
 _EPILOG = """examples:
   estimator-bridge check train.py
   estimator-bridge check --path modern train.py
@@ -75,25 +81,28 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Judges every file and prints the findings."""
-    from estimator_bridge.compat.source.checking import Judge, find_files
+    from estimator_bridge.compat.source.checking import find_files
     from estimator_bridge.compat.source.forecast import judge_script
     from estimator_bridge.compat.source.reports import text
     from estimator_bridge.compat.source.reports.baseline import read_baseline, without_known
-    from estimator_bridge.compat.source.surface import installed_version, load_surface
+    from estimator_bridge.compat.source.surface import installed_version
     from estimator_bridge.compat.source.verdicts import Verdict
-    from estimator_bridge.legacy.upstream_contrib import offered
 
     if arguments.micro and arguments.path != "modern":
         raise BridgeError("--micro works only on the modern path.", fix="Add --path modern.")
     version = installed_version()
-    judge = Judge(load_surface(version), offered, arguments.py2)
+    judge = _judge(arguments.py2)
     scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
     found: dict[str, FileReport] = {}
     known = read_baseline(arguments.baseline) if arguments.baseline else {}
-    for path in _with_progress(find_files(arguments.paths, arguments.exclude)):
-        reports_on_file = judge_script(judge, path, arguments.path, arguments.micro) if path in scripts else [judge.file(path)]
-        for report in reports_on_file:
-            found.setdefault(report.path, report)
+    files = find_files(arguments.paths, arguments.exclude)
+    with _judged(judge, [path for path in files if path not in scripts]) as of_folders:
+        for path in _with_progress(files):
+            reports_on_file = (
+                judge_script(judge, path, arguments.path, arguments.micro) if path in scripts else [next(of_folders)]
+            )
+            for report in reports_on_file:
+                found.setdefault(report.path, report)
     reports = list(found.values())
     if arguments.html is not None:
         from estimator_bridge.compat.source.reports.page import render_page
@@ -105,6 +114,37 @@ def execute(arguments: argparse.Namespace) -> int:
     if any(report.unreadable and report.findings for report in reports):
         return 2
     return 1 if text.total(reports)[Verdict.HUMAN] else 0
+
+
+def _judge(python2: bool) -> Judge:
+    from estimator_bridge.compat.source.checking import Judge
+    from estimator_bridge.compat.source.surface import installed_version, load_surface
+    from estimator_bridge.legacy.upstream_contrib import offered
+
+    return Judge(load_surface(installed_version()), offered, python2)
+
+
+@contextlib.contextmanager
+def _judged(judge: Judge, files: Sequence[Path]) -> Iterator[Iterator[FileReport]]:
+    """Yields the reports of files, in their order; several processes judge many files."""
+    processes = os.cpu_count() or 1
+    if len(files) < _FILES_OF_ONE or processes == 1:
+        yield map(judge.file, files)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes, _start, (judge.python2,)) as pool:
+        yield pool.imap(_of_file, files, chunksize=16)
+
+
+_judges: list[Judge] = []
+
+
+def _start(python2: bool) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+    _judges[:] = [_judge(python2)]
+
+
+def _of_file(path: Path) -> FileReport:
+    return _judges[0].file(path)
 
 
 def _only(reports: list[FileReport], verdict: str | None) -> list[FileReport]:
