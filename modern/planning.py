@@ -129,14 +129,15 @@ def with_rows(input_fn: Callable[..., Any], rows: int) -> Callable[..., Any]:
     def sized(tensor: Any) -> Any:
         if not isinstance(tensor, tf.Tensor) or not tensor.shape.rank:
             return tensor
-        if tensor.shape[0] not in (None, rows):
+        first, *others = tensor.shape.as_list()  # with TensorFlow 1's shapes, an item of a shape is a Dimension and never None
+        if first not in (None, rows):
             raise BridgeError(
                 "The batches of the script have another number of rows.",
                 expected=f"{rows}, as --rows says",
-                received=f"{tensor.shape[0]} in {tensor.name!r}",
-                fix=f"Give --rows {tensor.shape[0]}, or the script another batch size.",
+                received=f"{first} in {tensor.name!r}",
+                fix=f"Give --rows {first}, or the script another batch size.",
             )
-        return tf.ensure_shape(tensor, [rows, *tensor.shape[1:]])
+        return tf.ensure_shape(tensor, [rows, *others])
 
     @tf.autograph.experimental.do_not_convert
     def batch_of(*parts: Any) -> Any:

@@ -304,8 +304,7 @@ def test_ctrl_c_ends_the_recording_for_a_rewrite_too(tmp_path: Path) -> None:
     script = Script(JOB, ("--train_steps=1000000",))
     order = Order("legacy", str(tmp_path), script, True, 1, RewritePlan(Script(JOB), anchor=10**6))
     trace = order.trace("legacy")
-    log = (tmp_path / "log").open("w")
-    process = subprocess.Popen(run.side_command(order), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=tmp_path)
+    process = run.Ahead().take(order)
     try:
         _until(lambda: any(b'"step": 4,' in path.read_bytes() for path in tmp_path.glob("legacy/events.jsonl")), seconds=90)
         process.send_signal(signal.SIGINT)
@@ -314,7 +313,7 @@ def test_ctrl_c_ends_the_recording_for_a_rewrite_too(tmp_path: Path) -> None:
         process.kill()
         process.wait(timeout=10)
 
-    assert code == 0, (tmp_path / "log").read_text()
+    assert code == 0, (tmp_path / "legacy.log").read_text()
     assert [event["steps"] for event in trace.events("limited")] == [len(list(trace.events("step")))]
 
 

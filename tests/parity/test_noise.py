@@ -24,7 +24,7 @@ NOISY = str(Path(__file__).parents[1] / "data" / "noisy_job.py")
 LOSSES = {"legacy": (2.0, 1.0), "modern": (2.0, 1.5), "again": (2.0, 1.625)}
 
 
-def run_side(order: Order, watch: object) -> float:
+def run_side(order: Order, watch: object, ahead: object = None) -> float:
     """A stand-in for a side's run, which writes losses, a metric and predictions."""
     trace = order.trace(order.side)
     trace.make()

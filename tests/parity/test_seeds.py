@@ -36,7 +36,7 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     """Compares with stand-ins for the runs, whose metrics a function of side and seed gives."""
 
     def compared(metrics: Metric, **options: object) -> ParityResult:
-        def run_side(order: Order, watch: object) -> float:
+        def run_side(order: Order, watch: object, ahead: object = None) -> float:
             assert order.seed
             trace = order.trace(order.side)
             trace.make()
@@ -202,7 +202,7 @@ def test_only_the_old_script_of_a_rewrite_runs_as_a_cluster(tmp_path: Path, monk
     plan = ClusterPlan({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1})
     ran: list[tuple[str, ClusterPlan | None]] = []
 
-    def run_side(order: Order, watch: object) -> float:
+    def run_side(order: Order, watch: object, ahead: object = None) -> float:
         ran.append((order.side, order.cluster))
         chief, *_, evaluator, _ = order.traces(order.side) if order.cluster else [order.trace(order.side)] * 3
         for trace, step, loss in ((evaluator, 9, 0.3 + (order.seed or 0) % 10 / 1000), (chief, 4, 0.7)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,3 +76,31 @@ def test_a_side_multiplies_in_float32_on_gpus(
     check = "import os, sys; sys.exit(os.environ['NVIDIA_TF32_OVERRIDE'] != sys.argv[1])"
     monkeypatch.setattr(run, "side_command", lambda order: [sys.executable, "-c", check, expected])
     run.run_side(side.Order("modern", str(tmp_path), Script("train.py"), replaying=True, replicas=1), lambda *_: None)
+
+
+def test_a_side_that_was_started_ahead_waits_until_it_may_run(tmp_path: Path) -> None:
+    """It loads TensorFlow meanwhile, Ctrl-C does not end it, and it ends with the comparison."""
+    script = tmp_path / "train.py"
+    script.write_text("import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n")
+    order = side.Order("modern", str(tmp_path), Script(str(script)), replaying=True, replicas=1)
+    with run.Ahead() as ahead:
+        ahead.following = order
+        ahead.start()
+        process = ahead._process
+        assert process is not None
+        loaded = time.monotonic() + 60
+        while "libtensorflow" not in Path(f"/proc/{process.pid}/maps").read_text() and time.monotonic() < loaded:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=3)
+        assert not (tmp_path / "ran").exists()
+        assert ahead.take(order) is process
+        assert process.wait(timeout=60) == 0
+        assert (tmp_path / "ran").exists()
+
+        ahead.following = order
+        ahead.start()
+        waiting = ahead._process
+    assert waiting is not None
+    assert waiting.wait(timeout=10) != 0

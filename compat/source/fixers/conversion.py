@@ -396,6 +396,11 @@ class _Calls(Marking):
             text += f".map({BATCH})"
         lines = [line for one in body.body for used in found.used if one is used for line in used.leading_lines]
         ended = last.with_changes(body=[*last.body[:-1], cst.Return(parsed(text))], leading_lines=[*lines, *last.leading_lines])
+        inside = lost_comments(
+            [one for one in body.body if one is found.returned or one in found.used], cst.Module([*more, ended])
+        )
+        kept = [*ended.leading_lines, *(cst.EmptyLine(comment=cst.Comment(one)) for one in inside)]
+        ended = ended.with_changes(leading_lines=kept)
         new: list[cst.CSTNode] = []
         for one in body.body:
             if one is found.returned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
@@ -46,6 +46,7 @@ Arguments = dict[str, cst.BaseExpression]
 
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
+_Found = TypeVar("_Found")
 
 
 class Script:
@@ -168,7 +169,7 @@ class Script:
                 self._names[new] = self._names[old]
             if old in self._positions:
                 self._positions[new] = self._positions[old]
-            pending += zip(_children(old), _children(new), strict=True)
+            pending += zip(children(old), children(new), strict=True)
         return copy
 
     def origin(self, node: cst.CSTNode) -> cst.CSTNode:
@@ -308,7 +309,17 @@ def nodes(root: cst.CSTNode, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]
     return iter(_nodes(root, kinds))
 
 
-@functools.lru_cache(maxsize=200_000)
+_kept: list[functools._lru_cache_wrapper[Any]] = []
+
+
+def known_of_nodes(function: Callable[..., _Found]) -> functools._lru_cache_wrapper[_Found]:
+    """Keeps the results of a function of nodes, which cannot change, until ``forget_nodes``."""
+    kept = functools.lru_cache(maxsize=200_000)(function)
+    _kept.append(kept)
+    return kept
+
+
+@known_of_nodes
 def _nodes(root: cst.CSTNode, kinds: tuple[type[cst.CSTNode], ...]) -> tuple[cst.CSTNode, ...]:
     found = []
     pending = [root]
@@ -316,7 +327,7 @@ def _nodes(root: cst.CSTNode, kinds: tuple[type[cst.CSTNode], ...]) -> tuple[cst
         node = pending.pop()
         if _is_of(type(node), kinds):
             found.append(node)
-        pending.extend(reversed(_children(node)))
+        pending.extend(reversed(children(node)))
     return tuple(found)
 
 
@@ -326,13 +337,13 @@ def _is_of(kind: type[cst.CSTNode], kinds: tuple[type[cst.CSTNode], ...]) -> boo
     return issubclass(kind, kinds)
 
 
-@functools.lru_cache(maxsize=200_000)
-def _children(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
-    """Returns the parts of a node, which cannot change; libcst copies the node to find them, and the same ones are asked for often."""
+@known_of_nodes
+def children(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    """Returns the parts of a node; libcst copies the node to find them, and the same ones are asked for often."""
     return tuple(node.children)
 
 
 def forget_nodes() -> None:
     """Drops what is known of the nodes of scripts."""
-    _children.cache_clear()
-    _nodes.cache_clear()
+    for kept in _kept:
+        kept.cache_clear()

@@ -1,5 +1,7 @@
 """Runs both sides, one after the other, each in its own process."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
@@ -17,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,8 @@ from estimator_bridge.parity.reference.three_sides import check_reference, with_
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
-from estimator_bridge.parity.side import Order
+from estimator_bridge.parity.side import GO, Order
+from estimator_bridge.script.quiet import quiet_start_up
 from estimator_bridge.script.run import Script
 
 SIDES = ("legacy", "modern")
@@ -146,14 +149,34 @@ def compare(
         check_reference(reference)
     recorded = REFERENCE if reference else "legacy"
     with (recordings or Recordings()).folder() as folder:
-        orders, seconds = {}, {}
-        for side in (REFERENCE, *SIDES) if reference else SIDES:
-            python = reference if side == REFERENCE else ""
-            order = Order(side, folder, script, replaying, replicas, steps=steps, recorded=recorded, python=python)
-            orders[side] = dataclasses.replace(order, cluster=cluster, parallel=parallel)
-            seconds[side] = run_side(orders[side], watch)
-            for event in orders[side].traces(side)[0].events("limited"):  # by --steps, or by Ctrl-C
-                steps = event["steps"]
+        seconds: dict[str, float] = {}
+        orders = {
+            side: Order(
+                side,
+                folder,
+                script,
+                replaying,
+                replicas,
+                steps=steps,
+                recorded=recorded,
+                python=reference if side == REFERENCE else "",
+                cluster=cluster,
+                parallel=parallel,
+            )
+            for side in ((REFERENCE, *SIDES) if reference else SIDES)
+        }
+        with Ahead() as ahead:
+            for side, following in zip(orders, [*list(orders)[1:], None], strict=True):
+                ahead.following = orders[following] if following else None
+                seconds[side] = run_side(orders[side], watch, ahead)
+                trace = orders[side].traces(side)[0]
+                if exported := list(trace.events("exported")):
+                    ahead.meanwhile = functools.partial(_load_exports, exported)
+                for event in trace.events("limited"):  # by --steps, or by Ctrl-C
+                    steps = event["steps"]
+                orders |= {
+                    later: dataclasses.replace(order, steps=steps) for later, order in orders.items() if later not in seconds
+                }
         if noise:
             orders[AGAIN] = _run_again(dataclasses.replace(orders["modern"], steps=steps), seconds, watch)
         from estimator_bridge.parity.clusters.judging import judge_tasks
@@ -328,45 +351,105 @@ def side_command(order: Order) -> list[str]:
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
-def run_side(order: Order, watch: Watch) -> float:
-    """Runs a side in a process of its own, unless it has ended before; returns its seconds.
+class Ahead:
+    """The process of the side that runs next: it imports TensorFlow while the one before it trains, and then waits.
 
-    Args:
-        order: Order for the side.
-        watch: Function of (side, event) that shows progress.
-
-    Raises:
-        BridgeError: The side cannot run its script to its end.
+    Attributes:
+        following: Order of that side; None if no side follows, or once it has been started.
+        meanwhile: Function that this process calls when a side has begun.
     """
-    if (ended := seconds_of_ended(order, environment())) is not None:
-        order.traces(order.side)[0].follow(0, functools.partial(watch, order.side))
-        return ended
-    started = time.monotonic()
-    log = Path(order.folder) / f"{order.side}.log"
-    trace = order.traces(order.side)[0]
-    is_recording = order.side == "legacy" == order.recorded and order.seed is None and not order.cluster
-    with log.open("wb") as output:
-        process = subprocess.Popen(
+
+    def __init__(self) -> None:
+        self.following: Order | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            _end(self._process, gently=False)
+
+    @property
+    def has_started(self) -> bool:
+        """True while a process waits."""
+        return self._process is not None
+
+    def start(self) -> None:
+        """Starts the process, unless the side has ended before, or is one of several tasks or of another Python."""
+        order, self.following = self.following, None
+        if order and not order.cluster and not order.python and seconds_of_ended(order, environment()) is None:
+            self._process = _started(order)
+
+    def take(self, order: Order) -> subprocess.Popen[bytes]:
+        """Returns the process of a side, which runs its script now."""
+        process, self._process = self._process or _started(order), None
+        if not order.cluster and not order.python:
+            assert process.stdin
+            with contextlib.suppress(OSError):  # it has ended
+                process.stdin.write(GO)
+                process.stdin.flush()
+        return process
+
+
+def _load_exports(exported: Sequence[Mapping[str, Any]]) -> None:
+    """Loads recorded exports, with TensorFlow: the judge needs them soon, and now another process works."""
+    with quiet_start_up():
+        from estimator_bridge.parity.exports.recorded import loaded
+    for event in exported:
+        with contextlib.suppress(BridgeError):  # the judge says it
+            loaded(Path(event["folder"]))
+
+
+def _started(order: Order) -> subprocess.Popen[bytes]:
+    with (Path(order.folder) / f"{order.side}.log").open("wb") as output:
+        return subprocess.Popen(
             side_command(order),
             stdin=subprocess.PIPE,  # stays open: the side ends with this process
             stdout=output,
             stderr=subprocess.STDOUT,
             env=_SIDES_DEFAULTS | os.environ | {"PYTHONUNBUFFERED": "1"},
         )
-        try:
-            seen = 0
-            if is_recording:
-                _end_at_interrupt(process)
-            while process.poll() is None:  # the length of a training is not known, so there is no deadline
-                time.sleep(_POLL_SECONDS)
-                seen = trace.follow(seen, functools.partial(watch, order.side))
-            trace.follow(seen, functools.partial(watch, order.side))
-        finally:
-            if is_recording:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-            _end(process, gently=order.cluster is not None)
-            if order.script.verbose:
-                sys.stderr.write(log.read_text(errors="replace"))
+
+
+def run_side(order: Order, watch: Watch, ahead: Ahead | None = None) -> float:
+    """Runs a side in a process of its own, unless it has ended before; returns its seconds.
+
+    Args:
+        order: Order for the side.
+        watch: Function of (side, event) that shows progress.
+        ahead: Process that was started ahead for this side, and the order of the next one.
+
+    Raises:
+        BridgeError: The side cannot run its script to its end.
+    """
+    ahead = ahead or Ahead()
+    if not ahead.has_started and (ended := seconds_of_ended(order, environment())) is not None:
+        order.traces(order.side)[0].follow(0, functools.partial(watch, order.side))
+        return ended
+    started = time.monotonic()
+    log = Path(order.folder) / f"{order.side}.log"
+    trace = order.traces(order.side)[0]
+    is_recording = order.side == "legacy" == order.recorded and order.seed is None and not order.cluster
+    process = ahead.take(order)
+    try:
+        seen = 0
+        if is_recording:
+            _end_at_interrupt(process)
+        ahead.meanwhile()
+        while process.poll() is None:  # the length of a training is not known, so there is no deadline
+            time.sleep(_POLL_SECONDS)
+            seen = trace.follow(seen, functools.partial(watch, order.side))
+            if seen:
+                ahead.start()
+        trace.follow(seen, functools.partial(watch, order.side))
+    finally:
+        if is_recording:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _end(process, gently=order.cluster is not None)
+        if order.script.verbose:
+            sys.stderr.write(log.read_text(errors="replace"))
     if process.returncode:
         raise _failure(order, order.trace(order.side), log, process.returncode)
     remember(order, environment(), seconds := time.monotonic() - started)

@@ -36,6 +36,9 @@ from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
 
+GO = b"g"
+"""What a side reads on stdin when its script may run: until then it has only imported TensorFlow."""
+_may_run = threading.Event()
 _MESSAGE_LINES = 4  # of an error; TensorFlow's go on with where each operation was made
 _WHERE_DEFINED = re.compile(
     r"Graph execution error:\s*(?:Detected at node .*\n(?:(?:.*\n)*?Node: .*\n|(?: *(?:File .*|<stack traces unavailable>)?\n)*))+"
@@ -104,6 +107,8 @@ def main(text: str) -> int:
         shutil.rmtree(order.trace(order.side).folder, ignore_errors=True)  # of a start with ports that were taken
     else:
         _end_with_parent(lambda: os._exit(1))
+        if order.plan is None and order.side != order.recorded:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the side that is recorded meanwhile
     trace = order.trace(order.side)
     trace.make()
     sys.excepthook = functools.partial(_record_error, trace, sys.excepthook)
@@ -185,12 +190,16 @@ def _make_engine(order: Order, trace: Trace) -> Engine:
     from estimator_bridge.parity.recording.folders import model_dirs
     from estimator_bridge.parity.recording.folders.python_listings import note_listings
 
+    if not order.cluster:
+        _may_run.wait()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = randomness.SEED if order.seed is None else order.seed
     randomness.equalise(order.cluster.seed_of(task_of_this_process(), seed) if order.cluster else seed)
     side = Path(order.folder) / order.side
     moved = model_dirs.redirect(side, Path(order.folder) / "start", is_shared=order.cluster is not None)
     note_listings(moved, lambda message: trace.write("note", message=message))
-    limit = StepLimit(order.steps)
+    recorded = [] if order.side == order.recorded else order.traces(order.recorded)[0].events("limited")
+    limit = StepLimit(next((event["steps"] for event in recorded), order.steps))
     if order.side != "legacy":
         from estimator_bridge.modern.training import train as training
 
@@ -295,7 +304,8 @@ def _end_with_parent(end: Callable[[], object]) -> None:
         os.dup2(nothing.fileno(), 0)
 
     def wait() -> None:
-        os.read(pipe, 1)
+        while os.read(pipe, 1):
+            _may_run.set()
         end()
 
     threading.Thread(target=wait, daemon=True).start()

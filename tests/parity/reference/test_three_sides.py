@@ -37,7 +37,7 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     """Compares three sides with stand-ins for their runs, whose losses are given."""
 
     def compared(losses: Mapping[str, float], draws: str = "dropout") -> ParityResult:
-        def run_side(order: Order, watch: object) -> float:
+        def run_side(order: Order, watch: object, ahead: object = None) -> float:
             assert (order.recorded, bool(order.python)) == ("reference", order.side == "reference")
             trace = order.trace(order.side)
             trace.make()

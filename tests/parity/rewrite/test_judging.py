@@ -169,7 +169,7 @@ def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_e
     """By hand; as where a loss jumps when rounding moves one element across a limit."""
     ran = []
 
-    def run_side(order: Order, watch: Watch) -> float:
+    def run_side(order: Order, watch: Watch, ahead: object = None) -> float:
         assert isinstance(order.plan, RewritePlan)
         ran.append((order.side, order.plan.anchor, order.steps))
         jumped = [1.0, 1.0, 1.0, 1.001, 1.0]

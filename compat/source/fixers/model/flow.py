@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, children, code, known_of_nodes, nodes, simple_name
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _MODULES = ("tf", "tensorflow", "logging")
@@ -52,6 +52,7 @@ def mode_name(name: str) -> str:
     return mode if owner.startswith("tensorflow.") and mode in Mode.__members__ else ""
 
 
+@known_of_nodes
 def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the names that a statement reads, and those that it binds or changes.
 
@@ -62,6 +63,9 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
         >>> reads_and_writes(cst.parse_statement("def g(a): b = a + c"))
         (frozenset({'c'}), frozenset({'g'}))
     """
+    if isinstance(statement, cst.If | cst.Else | cst.IndentedBlock):  # of its parts: in a block that has changed, most have not
+        found = [reads_and_writes(one) for one in children(statement)]
+        return frozenset().union(*(read for read, _ in found)), frozenset().union(*(written for _, written in found))
     names = _Names()
     statement.visit(names)
     return frozenset(names.read - names.own), frozenset(names.written)

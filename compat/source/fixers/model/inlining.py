@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import layer_function
 from estimator_bridge.compat.source.fixers.model.returning import assigning, ends, jumps
-from estimator_bridge.compat.source.fixers.script import SPEC, Arguments, Script, arguments, code, makes, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import (
+    SPEC,
+    Arguments,
+    Script,
+    arguments,
+    children,
+    code,
+    makes,
+    nodes,
+    simple_name,
+)
 
 _Block = cst.If | cst.For | cst.With | cst.Else
 _MOST = 100
@@ -229,15 +239,15 @@ class _Putting:
         if isinstance(statement.body, cst.IndentedBlock):
             block = statement.body
             inner = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            header = statement.with_changes(body=cst.IndentedBlock([]))
-            inside = self.put_in(inner, before if ends(block) else others, names.union(*reads_and_writes(header)))
+            header = [one for one in children(statement) if one is not block]
+            inside = self.put_in(inner, before if ends(block) else others, names | _named_in(header))
             if inside is not None:
                 return statement.with_changes(body=block.with_changes(body=inside))
         rest = statement.orelse if isinstance(statement, cst.If) else None
         if rest is None:
             return None
-        header = statement.with_changes(orelse=None)
-        changed = self._of_block(rest, before, others, names.union(*reads_and_writes(header)))
+        tested = [one for one in children(statement) if one is not rest]
+        changed = self._of_block(rest, before, others, names | _named_in(tested))
         return statement.with_changes(orelse=changed) if changed is not None else None
 
 
@@ -270,7 +280,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _in_order_of_calls(node: cst.CSTNode) -> Iterator[cst.Call]:
     """Yields the calls in an expression, each behind those that give it its arguments."""
-    for one in node.children:
+    for one in children(node):
         yield from _in_order_of_calls(one)
     if isinstance(node, cst.Call):
         yield node
@@ -314,6 +324,10 @@ def _given(call: cst.Call, function: cst.FunctionDef) -> Arguments | None:
 
 def _assigned(target: cst.Name, value: cst.BaseExpression) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(target)], value)])
+
+
+def _named_in(parts: Iterable[cst.CSTNode]) -> set[str]:
+    return {name for one in parts for names in reads_and_writes(one) for name in names}
 
 
 def _bound(statements: Sequence[Statement]) -> set[str]:

@@ -91,6 +91,8 @@ def _of_block(statement: Statement, rest: Sequence[Statement], assignment: cst.A
     other = assigning([*others, *rest], assignment)
     if first is None or other is None:
         return None
+    if not other:  # the names have their values already
+        return statement.with_changes(body=_block(first, statement.body), orelse=None)
     if isinstance(other[0], cst.If) and len(other) == 1:
         return statement.with_changes(body=_block(first, statement.body), orelse=other[0].with_changes(leading_lines=[]))
     header = statement.orelse if isinstance(statement.orelse, cst.Else) else cst.Else(cst.IndentedBlock([]))

@@ -20,6 +20,10 @@ _ROWS = 64
 _SERVED = "serve "  # tag before the names of the signatures that are for requests
 
 
+loaded = functools.cache(load_export)
+"""Loads an export once: a comparison begins with the recorded one while the other side trains."""
+
+
 def answer_findings(
     old: dict[str, Any], new: dict[str, Any], recorded: Trace, thresholds: Thresholds
 ) -> Iterator[ParityFinding | str]:
@@ -35,7 +39,7 @@ def answer_findings(
         yield f"{call}: its answers were not compared. No recorded batch has features with names, from which requests are made."
         return
     try:
-        exports = [load_export(Path(event["folder"])) for event in (old, new)]
+        exports = [loaded(Path(event["folder"])) for event in (old, new)]
     except BridgeError as error:
         yield f"{call}: its answers were not compared. {_said(error)}"
         return
@@ -53,11 +57,11 @@ def _of_signature(
     ask = functools.partial(compare_answers, rows=_fitting(rows, exports[0], name), signature=name, thresholds=thresholds)
     try:
         result = ask(*exports)
-        again = ask(exports[0], exports[0])
+        again = ask(exports[0], exports[0]) if any(output.rows_outside for output in result.outputs) else result
     except (BridgeError, ValueError) as error:  # e.g. answers of several batches that have no common shape
         yield f"{call}: the answers of the signature {name!r} were not compared. {_said(error)}"
         return
-    drawn = {output.old for output in again.outputs if output.rows_outside}
+    drawn = {output.old for output in again.outputs if output.rows_outside and again is not result}
     if drawn:
         yield f"{call}: the answers {', '.join(sorted(drawn))} of the signature {name!r} were not compared, for they vary from run to run."
     for output in result.outputs:
