@@ -70,7 +70,7 @@ def old_report(tmp_path: Path) -> Path:
 def run_failing(error: BaseException, seen: Callable[[], object]) -> Callable[..., float]:
     """Returns a stand-in for a side's run: the legacy side trains, the modern one fails after ``seen`` was called."""
 
-    def run_side(order: Order, watch: object) -> float:
+    def run_side(order: Order, watch: object, ahead: object = None) -> float:
         if order.side == "modern":
             seen()
             raise error

@@ -237,46 +237,9 @@ def test_a_branch_for_tpus_that_goes_is_reported() -> None:
 
 def test_a_function_may_return_what_it_got() -> None:
     """Then nothing is left for the branch that returns it."""
-    text = """import tensorflow as tf
-
-def centered(net, wanted):
-    if wanted:
-        return tf.layers.dense(net, 4)
-    return net
-
-def model_fn(features, labels, mode, params):
-    net = features["x"]
-    net = centered(net, params["centered"])
-    logits = tf.layers.dense(net, 1)
-    loss = tf.losses.mean_squared_error(labels, logits)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-tf.estimator.Estimator(model_fn)
-"""
-    network = convert(text).text.partition("def call(")[2].partition("def compute_loss")[0]
+    network = converted("returned_input").text.partition("def call(")[2].partition("def compute_loss")[0]
     assert "if wanted:\n            net = self.dense(net)\n" in network
     assert "else" not in network
-
-
-def test_comments_inside_of_what_an_iterator_takes_are_kept() -> None:
-    text = """import tensorflow as tf
-
-def input_fn():
-    return (
-        # above
-        tf.data.Dataset.range(3).shuffle(9)
-        # between
-        .repeat().make_one_shot_iterator().get_next())
-
-def other_input_fn():
-    iterator = (tf.data.Dataset.range(3)  # beside
-        .make_one_shot_iterator())
-    x = iterator.get_next()  # taken
-    return (x,  # one
-            x)
-"""
-    assert not comments(text) - comments(convert(text).text)
 
 
 def test_functions_of_one_name_have_classes_of_their_own() -> None:
