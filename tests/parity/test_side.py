@@ -104,3 +104,15 @@ def test_a_side_that_was_started_ahead_waits_until_it_may_run(tmp_path: Path) ->
         waiting = ahead._process
     assert waiting is not None
     assert waiting.wait(timeout=10) != 0
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [([], ["export"]), (["a GPU"], [])])
+def test_exports_are_loaded_early_only_where_no_side_needs_the_gpu(
+    gpus: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorFlow takes a GPU's memory for the process that uses it first."""
+    seen: list[str] = []
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    monkeypatch.setattr("estimator_bridge.parity.exports.recorded.loaded", lambda folder: seen.append(str(folder)))
+    run._load_exports([{"folder": "export"}])
+    assert seen == expected

@@ -396,7 +396,11 @@ class Ahead:
 def _load_exports(exported: Sequence[Mapping[str, Any]]) -> None:
     """Loads recorded exports, with TensorFlow: the judge needs them soon, and now another process works."""
     with quiet_start_up():
+        import tensorflow as tf
+
         from estimator_bridge.parity.exports.recorded import loaded
+    if tf.config.list_physical_devices("GPU"):
+        return  # whoever uses a GPU takes its memory, which the other process needs
     for event in exported:
         with contextlib.suppress(BridgeError):  # the judge says it
             loaded(Path(event["folder"]))
