@@ -21,7 +21,14 @@ from estimator_bridge.parity.result import (
     VariableDiff,
     Verdict,
 )
-from estimator_bridge.parity.values import compare_values, equal_arrays, first_updates, initial_values, max_abs_diff
+from estimator_bridge.parity.values import (
+    ROUNDING,
+    compare_values,
+    equal_arrays,
+    first_updates,
+    initial_values,
+    max_abs_diff,
+)
 from estimator_bridge.script.quiet import quiet_start_up
 
 SIDES = ("legacy", "modern")
@@ -80,7 +87,7 @@ def judge(
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
-        *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new, sides)),
+        *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new, thresholds, sides)),
         *loss_findings(losses, thresholds, sides),
         *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
@@ -112,10 +119,19 @@ def _steps(trace: Trace, call: str) -> list[_Step]:
 
 
 def _training(
-    legacy: Trace, modern: Trace, call: str, old: Sequence[_Step], new: Sequence[_Step], sides: tuple[str, str]
+    legacy: Trace,
+    modern: Trace,
+    call: str,
+    old: Sequence[_Step],
+    new: Sequence[_Step],
+    thresholds: Thresholds,
+    sides: tuple[str, str],
 ) -> Iterator[ParityFinding]:
     first = old[0].step if old else 0
-    yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1)
+    limits = (
+        thresholds if first > 1 else Thresholds(variable_abs=ROUNDING)
+    )  # values that a former call trained are final ones of it
+    yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1, limits)
     yield from _batches(old, new, sides)
     yield from first_updates(legacy, modern, call, first, sides)
     if len(old) != len(new):

@@ -62,11 +62,21 @@ def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
     return bool(close)
 
 
-def initial_values(legacy: str, modern: str, step: int) -> Iterator[ParityFinding]:
-    """Yields one finding if training does not start from the same values."""
+def initial_values(legacy: str, modern: str, step: int, thresholds: Thresholds) -> Iterator[ParityFinding]:
+    """Yields one finding if training does not start from the same values.
+
+    Args:
+        legacy, modern: Prefixes of the checkpoints with the values that a training starts from.
+        step: Global step of these values.
+        thresholds: Largest differences that count as equal.
+    """
     if not _exists(legacy) or not _exists(modern):  # a call that trained nothing
         return
-    outside = [diff for diff in compare_values(legacy, modern) if diff.max_abs_diff is None or diff.max_abs_diff > ROUNDING]
+    outside = [
+        diff
+        for diff in compare_values(legacy, modern)
+        if diff.max_abs_diff is None or not thresholds.accept_variable(diff.max_abs_diff, diff.largest)
+    ]
     if outside:
         names = [f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside]
         yield ParityFinding("initial values", f"The initial values differ: {first_three(names)}.", step)

@@ -24,8 +24,7 @@ from estimator_bridge.parity.rewrite.forward_pass.values import (
     values_of,
     write_values,
 )
-
-_PACKAGES = tuple(f"/{name}/" for name in ("site-packages", "dist-packages", "estimator_bridge"))
+from estimator_bridge.runtime.user_code import is_users
 
 
 class EagerPass:
@@ -137,6 +136,6 @@ def _shape(tensor: Any) -> tuple[int, ...]:
 def _line() -> str:
     """Returns the file and line of the script's own that runs."""
     frame = sys._getframe(1)
-    while frame.f_back and any(package in frame.f_code.co_filename for package in _PACKAGES):
+    while frame.f_back and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
