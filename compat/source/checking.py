@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, CellPlaces, is_notebook
@@ -147,8 +147,16 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
         exclude: Patterns of paths, or of parts of paths, to leave out.
 
     Raises:
-        BridgeError: A path does not exist, or there is no Python file.
+        BridgeError: A path does not exist, a folder cannot be read, or there is no Python file.
     """
+
+    def refuse(error: OSError) -> None:
+        if not _is_excluded(Path(error.filename), exclude):
+            received = f"{error.filename}: {error.strerror}"
+            raise BridgeError(
+                "A folder cannot be read.", received=received, fix="Leave it out with --exclude, or let this user read it."
+            )
+
     found: dict[Path, None] = {}
     for text in paths:
         path = Path(text)
@@ -159,7 +167,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
                 received=text,
                 fix="Check the path.",
             )
-        found.update(dict.fromkeys(_below(path) if path.is_dir() else [path]))
+        found.update(dict.fromkeys(_below(path, refuse) if path.is_dir() else [path]))
     kept = [path for path in found if not _is_excluded(path, exclude)]
     if found and not kept:
         raise BridgeError("--exclude leaves out every file.", received=", ".join(exclude), fix="Leave out fewer.")
@@ -178,8 +186,8 @@ def _is_excluded(path: Path, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern.rstrip("/")) for pattern in patterns for name in names)
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
+def _below(folder: Path, onerror: Callable[[OSError], None]) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder, onerror=onerror):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(".py") or is_notebook(Path(name)))
 

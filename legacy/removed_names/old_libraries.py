@@ -51,7 +51,8 @@ class OldLibraries(contextlib.ExitStack):
         """
         top = name.partition(".")[0]
         module = sys.modules.get(_MODULES.get(top, ""))
-        if module is not None and top not in self._adapted:
+        file = getattr(module, "__file__", None)
+        if file and not is_users(file) and top not in self._adapted:  # the script may have a yaml.py of its own
             self._adapted.add(top)
             _ADAPTERS[top](self, module)
 

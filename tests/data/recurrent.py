@@ -43,4 +43,6 @@ def model_fn(features, labels, mode):
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-tf.estimator.Estimator(model_fn).train(input_fn, steps=12)
+session_config = tf.ConfigProto(allow_soft_placement=True)
+session_config.graph_options.rewrite_options.arithmetic_optimization = 2  # off
+tf.estimator.Estimator(model_fn, config=tf.estimator.RunConfig(session_config=session_config)).train(input_fn, steps=12)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import sysconfig
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -151,6 +154,24 @@ def test_no_files(tmp_path: Path) -> None:
     (tmp_path / "folder.py").mkdir()
     with pytest.raises(BridgeError, match="cannot be read"):
         judge().file(tmp_path / "folder.py")
+
+
+def test_a_folder_that_cannot_be_read_is_told_unless_it_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files would be missing from a green result; a stand-in refuses, since root may read everything."""
+    for folder in ("open", "closed"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.py").touch()
+    scandir = os.scandir
+
+    def refusing(path: str) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(BridgeError, match=r"closed: Permission denied"):
+        find_files([str(tmp_path)])
+    assert find_files([str(tmp_path)], ["closed"]) == [tmp_path / "open" / "train.py"]
 
 
 @settings(max_examples=150)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import types
 from pathlib import Path
 
 import pandas
 import pytest
 
 from estimator_bridge.legacy.removed_names import pandas_columns
+from estimator_bridge.legacy.removed_names.old_libraries import OldLibraries
 from tests.running import Ended, estimator_bridge_command
 
 DATA = Path(__file__).parents[2] / "data"
@@ -76,3 +79,19 @@ def test_a_column_that_another_package_takes_stays_a_copy(monkeypatch: pytest.Mo
         column = frame["a"]
         column[0] = 5.0
     assert frame["a"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("file", ["yaml.py", None])
+def test_a_module_of_the_script_that_has_a_librarys_name_stays_as_it_is(
+    file: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = types.ModuleType("yaml")
+    if file:
+        (tmp_path / file).touch()
+        own.__file__ = str(tmp_path / file)
+    monkeypatch.setitem(sys.modules, "yaml", own)
+
+    with OldLibraries() as libraries:
+        libraries.adapt("yaml")
+
+    assert not hasattr(own, "load")
