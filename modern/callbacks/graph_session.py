@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from estimator_bridge.modern.callbacks.session import ReadOnlySession, read_variable
+from estimator_bridge.modern.callbacks.session import FeedConverter, ReadOnlySession, read_variable
 from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.input_pipeline import Feeds
@@ -73,7 +73,7 @@ class GraphSession(tf.compat.v1.Session):
         self._effects = Effects(reader.graph)
         self._drawn: dict[Operation, Any] = {}
         self._parts: dict[Any, _Part] = {}
-        self._converter = _FeedConverter(graph=reader.graph)
+        self._converter = FeedConverter(graph=reader.graph)
 
     def close(self) -> None:
         """Closes the session; its fetches cannot run any more."""
@@ -90,10 +90,7 @@ class GraphSession(tf.compat.v1.Session):
 
     def feeds(self, feed_dict: Mapping[Any, Any]) -> Feeds:
         """Returns what ``run`` makes of a feed_dict: reference of each tensor -> array; raises the errors that ``run`` raises."""
-        if not feed_dict:
-            return {}
-        self._converter.run([], feed_dict)
-        return self._converter.feeds
+        return self._converter.converted(feed_dict) if feed_dict else {}
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
         """Refuses the call."""
@@ -206,24 +203,6 @@ class GraphSession(tf.compat.v1.Session):
         return _Part(
             lambda given: call(handles, given), inputs, tuple(outputs), [*crossing.values()], ends_of_input, needs_batch
         )
-
-
-class _FeedConverter(tf.compat.v1.Session):
-    """Session that only checks and converts feeds.
-
-    Attributes:
-        feeds: Feeds of the last call of ``run``.
-    """
-
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Keeps the feeds, and runs nothing."""
-        return super().run(self.graph.get_operations()[0], feed_dict)
-
-    def _do_run(
-        self, handle: Any, target_list: Any, fetch_list: Any, feed_dict: Any, options: Any, run_metadata: Any
-    ) -> list[Any]:
-        self.feeds: Feeds = feed_dict
-        return []
 
 
 def _check_input(ops: Iterable[Operation], fed: Set[str], own: Collection[Operation]) -> None:

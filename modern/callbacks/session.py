@@ -12,7 +12,9 @@ from tensorflow.python.eager import context
 from tensorflow.python.training import training_util
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.batch_stream import BatchStream
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream, variable_of
+from estimator_bridge.modern.graph.input_pipeline import Feeds
 from estimator_bridge.modern.graph.model_graph import operation, v1
 from estimator_bridge.modern.graph.random_streams import unshared
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
@@ -60,14 +62,34 @@ class Request:
             return self._handler.build_results(None, [values[tensor.name] for tensor in self.tensors])
 
 
+class FeedConverter(v1.Session):
+    """Session that only checks and converts feeds."""
+
+    def converted(self, feed_dict: Mapping[Any, Any]) -> Feeds:
+        """Returns what a session makes of a feed_dict: reference of each tensor -> array; raises the errors that it raises."""
+        self.run([], feed_dict)
+        return self._feeds
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Keeps the feeds, and runs nothing."""
+        return super().run(self.graph.get_operations()[0], feed_dict)
+
+    def _do_run(
+        self, handle: Any, target_list: Any, fetch_list: Any, feed_dict: Any, options: Any, run_metadata: Any
+    ) -> list[Any]:
+        self._feeds: Feeds = feed_dict
+        return []
+
+
 class ReadOnlySession(SessionInterface):
-    """Evaluates tensors that depend only on variables, at their present values.
+    """Evaluates tensors that depend only on variables, at their present values, and initialises iterators of the input.
 
     Args:
         graph: Graph of the tensors.
         variables: Name of an operation -> variable with its value.
         steps: Operations that every step runs.
         references: Operation names of the variables that TensorFlow 1 made reference variables.
+        batches: Batches of the run, if this process reads them.
 
     Attributes:
         graph: Graph of the tensors.
@@ -79,9 +101,15 @@ class ReadOnlySession(SessionInterface):
     sess_str = ""
 
     def __init__(
-        self, graph: Any, variables: Mapping[str, Any], steps: frozenset[Operation], references: Set[str] = frozenset()
+        self,
+        graph: Any,
+        variables: Mapping[str, Any],
+        steps: frozenset[Operation],
+        references: Set[str] = frozenset(),
+        batches: BatchStream | None = None,
     ) -> None:
         self.graph = graph
+        self._batches = batches
         self.references = references
         self._variables = variables
         self._steps = steps
@@ -91,11 +119,16 @@ class ReadOnlySession(SessionInterface):
         self._asker = "A script"
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs fetches that only read variables.
+        """Runs fetches that only read variables, or operations of the input's iterators and queues.
 
         Raises:
-            NotSupportedError: There is a feed_dict, options or metadata, or a fetch writes or needs a batch.
+            NotSupportedError: There is a feed_dict for another part, options or metadata, or a fetch writes or needs a batch.
         """
+        request = Request(self.graph, fetches)
+        if self._batches is not None and not request.tensors and all(map(self._batches.touches, request.operations)):
+            feeds = FeedConverter(graph=self.graph).converted(feed_dict) if feed_dict else {}
+            self._batches.session().run([], feeds, request.operations)
+            return request.results({})
         request = self.check(fetches, feed_dict, options, run_metadata)
         return request.results(self.read(request.tensors, request.operations))
 

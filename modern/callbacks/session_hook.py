@@ -57,7 +57,9 @@ class HookedRun:
             operations: Operations that every step runs.
         """
         if self.reader is None:
-            self.reader = self.session = ReadOnlySession(self.model.graph, variables, operations, self.model.references)
+            self.reader = self.session = ReadOnlySession(
+                self.model.graph, variables, operations, self.model.references, self.batches
+            )
             if self.streams is not None and self.batches is not None:
                 self.session = GraphSession(self.reader, self.model.batch, self.batches, self.coordinator, self.streams)
 

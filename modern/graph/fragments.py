@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import handle_data_util
 
 from estimator_bridge.errors import NotSupportedError
@@ -211,8 +212,7 @@ class Fragment:
                 called.name = names.get(called.name, called.name)
         for function in graph_def.library.function:
             function.signature.name = names[function.signature.name]
-            if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
-                context.context().add_function_def(function)
+            _make_known(function)
         for gradient in graph_def.library.gradient:
             gradient.function_name = names[gradient.function_name]
             gradient.gradient_func = names[gradient.gradient_func]
@@ -277,8 +277,6 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation], first: C
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = ""  # the strategy places it
-        if op in without_use:  # else TensorFlow would inline the bodies and prune unused operations
-            node.attr.pop("_lower_using_switch_merge", None)
         if node.op == "HashTableV2":  # else a loaded SavedModel has a table of its own in each function
             node.attr["use_node_name_sharing"].b = True
         if "shared_name" in node.attr and not node.attr["shared_name"].s:  # else each function has one of its own
@@ -291,7 +289,29 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation], first: C
             if not places:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
+    _keep_effects(graph_def.library, [node for node in graph_def.node if node.name in {op.name for op in without_use}])
     return graph_def
+
+
+def _keep_effects(library: Any, nodes: Iterable[Any]) -> None:
+    """Has control flow run each stateful operation of its bodies, as in ``tf.function``; inlined bodies of TF1 run what gives results."""
+    functions = {function.signature.name: function for function in library.function}
+    for node in nodes:
+        for called in called_functions(node):
+            body = library.function.add()
+            body.CopyFrom(functions[called.name])
+            body.signature.name = called.name = f"{called.name}_with_effects"
+            for inner in body.node_def:
+                if op_def_registry.get(inner.op) is None or op_def_registry.get(inner.op).is_stateful:
+                    body.control_ret[inner.name] = inner.name
+            body.signature.control_output[:] = sorted(body.control_ret)
+            _keep_effects(library, [inner for inner in body.node_def if inner.op in _CONTROL_FLOW])
+            _make_known(body)
+
+
+def _make_known(function: Any) -> None:
+    if not context.context().has_function(function.signature.name):  # TensorFlow knows only the script's own functions
+        context.context().add_function_def(function)
 
 
 def _unfed_writes(ops: set[Operation]) -> list[str]:

@@ -16,11 +16,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 from estimator_bridge.parity import run
 from estimator_bridge.parity.result import ParityResult
 from estimator_bridge.parity.rewrite.plan import RewritePlan
@@ -79,6 +81,9 @@ def test_a_job_with_dropout_and_batch_norm_is_equal(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
 
 
+FOUR = ParallelPlan(micro=4)
+
+
 @pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize(
     "loop",
@@ -97,6 +102,18 @@ def test_dropout_in_loops_and_branches_is_equal(loop: str) -> None:
     assert result.verdict == "equal", result.findings
     assert len({point.legacy for point in result.losses}) == 12, "it trains"
     assert [point.legacy for point in result.losses] == [point.modern for point in result.losses]
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize(
+    "parts", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in ({"parallel": FOUR}, {"replicas": 2}))]
+)
+def test_hooks_initialise_the_iterators_of_an_input_that_is_replayed(parts: dict[str, Any]) -> None:
+    """They hold tensors of the script's own input, which the modern side replaces by recorded batches."""
+    result = run.compare(Script(str(HERE.parent / "data" / "initialised_by_a_hook.py")), **parts)
+
+    assert result.verdict == "equal", result.findings
+    assert len(result.losses) == 8
 
 
 @pytest.mark.slow
@@ -155,7 +172,7 @@ def test_dropout_on_two_replicas_is_not_comparable() -> None:
     result = run.compare(Script(JOB, ("--train_steps=6",)), replicas=2)
 
     assert result.exit_code == 2
-    assert any("which each replica draws for itself" in note for note in result.notes)
+    assert any("which each replica or micro-batch draws for itself" in note for note in result.notes)
 
 
 @pytest.mark.once

@@ -42,7 +42,7 @@ class Pair:
                 trace.write("step", call="train-0", step=step, loss=loss, batch=batch)
             trace.write("trained", call="train-0", model_dir="model", checkpoint=None)
 
-    def judge(self, replicas: int = 1) -> ParityResult:
+    def judge(self, replicas: int = 1, micro: int = 1) -> ParityResult:
         return judge(
             self.legacy,
             self.modern,
@@ -50,6 +50,7 @@ class Pair:
             replaying=True,
             replicas=replicas,
             thresholds=Thresholds(),
+            micro=micro,
         )
 
 
@@ -307,11 +308,12 @@ def test_batches_of_hooks_make_a_difference_not_comparable(pair: Pair) -> None:
     assert any("--free-run" in note for note in result.notes)
 
 
-def test_dropout_counts_against_the_comparison_only_with_several_replicas(pair: Pair) -> None:
+def test_dropout_counts_against_the_comparison_only_with_several_parts_of_a_batch(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
     pair.legacy.write("random", call="train-0", replicas=1, in_step=["dropout/random_uniform"], functions=[])
     assert pair.judge().verdict == "different"
     assert pair.judge(replicas=2).verdict == "not comparable"
+    assert pair.judge(micro=4).verdict == "not comparable"
 
 
 def test_nothing_to_compare_is_an_error_of_the_user(pair: Pair) -> None:

@@ -87,6 +87,9 @@ _REASONS: dict[str, dict[str, str]] = {
         "after_create_session": "the chief ends without waiting for its thread"
     },
     # Graphs, as model_fn and input_fn build them.
+    "tensorflow.python.client.session.BaseSession": {
+        "run": "hooks initialise the iterators of an input whose batches are replayed"
+    },
     "tensorflow.python.framework.tensor_shape": {"_TENSORSHAPE_V2_OVERRIDE": "a script sees TF1's Dimensions"},
     "tensorflow*": {  # one function is found in several modules
         "disable_control_flow_v2 disable_eager_execution disable_tensor_equality disable_v2_behavior disable_v2_tensorshape": "the switches to TF1's behaviour do nothing on the modern path",

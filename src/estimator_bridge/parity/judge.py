@@ -50,6 +50,7 @@ def judge(
     replaying: bool,
     replicas: int,
     thresholds: Thresholds,
+    micro: int = 1,
     sides: tuple[str, str] = SIDES,
     recorded: Trace | None = None,
 ) -> ParityResult:
@@ -61,6 +62,7 @@ def judge(
         replaying: True if the modern side had the legacy side's batches.
         replicas: Number of replicas on the modern side.
         thresholds: Largest differences that count as equal.
+        micro: Number of micro-batches of a step on the modern side.
         sides: Names of the two sides, for the findings.
         recorded: Trace of the side whose batches and values the others had; by default the legacy side's.
 
@@ -94,7 +96,7 @@ def judge(
         *_prediction_findings(legacy, modern, predictions),
         *(found for found in exports if not isinstance(found, str)),
     ]
-    reasons = list(_reasons(legacy, modern, replicas))
+    reasons = list(_reasons(legacy, modern, max(replicas, micro)))
     verdict: Verdict = "equal" if not findings else "not comparable" if reasons else "different"
     return ParityResult(
         command=command,
@@ -306,14 +308,14 @@ def _exports(legacy: Trace, modern: Trace, recorded: Trace, thresholds: Threshol
             yield from answer_findings(event, other, recorded, thresholds)
 
 
-def _reasons(legacy: Trace, modern: Trace, replicas: int) -> Iterator[str]:
+def _reasons(legacy: Trace, modern: Trace, parts: int) -> Iterator[str]:
     """Yields why the two sides may differ although both are right: batches of hooks, and random numbers that they cannot draw alike."""
     if any(modern.events("unrecorded")):
         yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
     for event in legacy.events("random"):
         noise = [f"random numbers drawn inside {name}" for name in event["functions"]]
-        if max(replicas, event.get("replicas", 1)) > 1:
-            noise += [f"{name}, which each replica draws for itself" for name in event["in_step"]]
+        if max(parts, event.get("replicas", 1)) > 1:
+            noise += [f"{name}, which each replica or micro-batch draws for itself" for name in event["in_step"]]
         yield from (f"The two sides cannot draw the same random numbers: {one}." for one in noise)
 
 

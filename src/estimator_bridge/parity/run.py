@@ -189,6 +189,7 @@ def compare(
             replaying=replaying,
             replicas=replicas,
             thresholds=thresholds or Thresholds(),
+            micro=parallel.micro,
             recorded=traces[recorded],
         )
         if cluster:

@@ -187,13 +187,20 @@ def test_loops_with_cycles_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
             plan(tf.group(loss), loss, [], [])
 
 
-def test_an_update_in_a_cond_whose_result_nothing_uses_runs() -> None:
-    """A session runs it, too, since a control edge inside of the branch is enough."""
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_update_in_a_cond_whose_result_nothing_uses_runs(*, nested: bool) -> None:
+    """A session runs it, too, since a control edge inside of the branch is enough.
+
+    TensorFlow inlines the branches, and so places each operation by itself: on a GPU, a branch as a whole would have strings there.
+    """
     with tf.Graph().as_default():
         number = v1.placeholder(tf.int64, [])
         count = v1.get_variable("count", shape=[], initializer=v1.zeros_initializer(), use_resource=True)
 
-        def counted() -> Any:
+        def counted(depth: int = int(nested)) -> Any:
+            if depth:
+                tf.cond(number < 10, lambda: counted(0), lambda: tf.constant(False))
+                return tf.constant(True)
             with tf.control_dependencies([count.assign_add(1.0, read_value=False)]):
                 return tf.constant(True)
 
@@ -204,3 +211,5 @@ def test_an_update_in_a_cond_whose_result_nothing_uses_runs() -> None:
     for value in range(5):
         call([variable.handle], [tf.constant(value, tf.int64)])
     assert variable.numpy() == 3.0
+    (branches,) = (node for node in fragment.graph_def.node if node.op == "If")
+    assert branches.attr["_lower_using_switch_merge"].b

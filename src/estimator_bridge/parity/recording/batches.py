@@ -6,6 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.parity.recording.input_graphs import input_graph
+
 
 def serialize(tensors: Sequence[Any]) -> bytes:
     """Returns the record of a batch with the values of its tensors, in order."""
@@ -54,7 +56,7 @@ def replay(path: Path, input_fn: Callable[[], Any]) -> Callable[..., Any]:
     """
 
     def replayed(params: Any = None, input_context: Any = None) -> Any:
-        with tf.Graph().as_default():
+        with input_graph():
             element = input_fn()
             if isinstance(element, tf.data.Dataset):
                 element = tf.compat.v1.data.make_initializable_iterator(element).get_next()
