@@ -19,6 +19,8 @@ def warn_about_removed_names(error: BaseException, file: str, line: int) -> None
     is_of_module = isinstance(error, AttributeError) and isinstance(error.obj, types.ModuleType)
     if not is_of_module and not isinstance(error, ImportError):
         return
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "tensorboard":
+        warn_once("tensorboard: TensorFlow 1 installed it, this TensorFlow does not; pip install tensorboard", f"{file}:{line}")
     from estimator_bridge.compat.source.checking import Judge
     from estimator_bridge.compat.source.surface import installed_version, load_surface
     from estimator_bridge.compat.source.verdicts import Verdict

@@ -40,7 +40,7 @@ def fetch(source: Path | None = None, report: Report = on_stderr) -> None:
         hashes: dict[str, str] = {}
         for wheel in WHEELS:
             file = _found(wheel, source) if source else _downloaded(wheel, place / "wheels", report)
-            report(f"{wheel.requirement}: taking its Python files")
+            report(f"{wheel.requirement}: taking its files")
             hashes |= _extract(wheel, file, place / "sources")
         cache.publish(hashes)  # last: what is there before it is not used
         for wheel in WHEELS:

@@ -95,6 +95,8 @@ def _all_names(place: Path, module: str) -> Iterator[str]:
     if "__all__" not in names:
         above = f"{module.replace('.', '/')}/"
         below = (
-            file.removeprefix(above).partition("/")[0] for file in cache.manifest(cache.folder()) if file.startswith(above)
+            file.removeprefix(above).partition("/")[0]
+            for file in cache.manifest(cache.folder())
+            if file.startswith(above) and file.endswith(".py")
         )
         yield from (name.removesuffix(".py") for name in below)

@@ -32,7 +32,7 @@ class Wheel:
         Args:
             name: Path of a file in the wheel.
         """
-        if not name.endswith(".py"):
+        if not name.endswith((".py", ".csv")):  # load_iris, load_boston and the like read their tables beside themselves
             return None
         for prefix, start in self.kept:
             if fnmatch.fnmatch(name, f"{prefix}*"):
@@ -86,5 +86,5 @@ WHEELS = (
 
 LICENCE = "Apache-2.0"
 MEGABYTES = sum(wheel.megabytes for wheel in WHEELS)
-MANIFEST_SHA256 = "20ba10bd229840b8cc9b57a26d59e805650d00465e75041cf9c521ca34478558"
+MANIFEST_SHA256 = "f1c2ab9cec47fd77d943eca971468bed1c4927bcea8c8223a1c1a10afebc23f4"
 """Hash of the manifest that the three wheels give: the paths of the kept files and their hashes."""

@@ -18,7 +18,7 @@ _EPILOG = """examples:
   estimator-bridge contrib remove
 
 fetch downloads the official wheels of TensorFlow 1.15.5 and 1.14.0 and of tensorflow-estimator 1.15.1 with pip (222 MB, sha256 pinned)
-and keeps their Python files of tf.contrib alone: 9 MB, licence Apache-2.0. No compiled library of them is kept or loaded.
+and keeps their Python files and tables of tf.contrib alone: 9 MB, licence Apache-2.0. No compiled library of them is kept or loaded.
 An interrupted fetch goes on where it was. Without a network, --from takes the wheels from a folder.
 The files are kept in ~/.cache/estimator-bridge/contrib, or in the folder that the variable ESTIMATOR_BRIDGE_CONTRIB names.
 

@@ -49,6 +49,16 @@ def test_a_name_that_is_gone(line: str, symbol: str, use: str, tmp_path: Path, c
     assert advice.endswith(use)
 
 
+def test_a_package_that_tensorflow_1_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)  # as if it were not installed
+    advice, *_ = stderr("from tensorboard.backend import application\n", tmp_path, capsys)
+
+    assert advice.startswith(f"estimator-bridge: {tmp_path / 'train.py'}:1: tensorboard: ")
+    assert advice.endswith("pip install tensorboard")
+
+
 def test_an_error_of_another_kind_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = stderr(f"import tensorflow as tf\n(1).nothing, lambda: {GPUS}\n", tmp_path, capsys)
 

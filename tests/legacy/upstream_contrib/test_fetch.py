@@ -1,4 +1,4 @@
-"""The Python files of tf.contrib are taken out of the official wheels, and out of no others."""
+"""The Python files and tables of tf.contrib are taken out of the official wheels, and out of no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from estimator_bridge.legacy.upstream_contrib.wheels import WHEELS
 from tests.legacy.upstream_contrib.wheels import make_wheels
 
 
-def test_only_the_python_files_of_contrib_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_python_files_and_tables_of_contrib_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheels = make_wheels(tmp_path, monkeypatch)
     fetch.fetch(wheels, lambda line: None)
 
@@ -26,7 +26,8 @@ def test_only_the_python_files_of_contrib_are_kept(tmp_path: Path, monkeypatch: 
         for file in (tmp_path / "cache" / "sources").rglob("*")
         if file.is_file()
     ]
-    assert sorted(map(str, files)) == ["tensorflow/contrib/demo/__init__.py", "tensorflow/contrib/demo/python/__init__.py"]
+    kept = ["__init__.py", "data/iris.csv", "python/__init__.py"]
+    assert sorted(map(str, files)) == [f"tensorflow/contrib/demo/{file}" for file in kept]
     assert cache.read("tensorflow/contrib/demo/python/__init__.py") == b"made = 1\n"
 
 
@@ -37,9 +38,9 @@ def test_the_command_fetches_shows_and_removes(
     assert main(["contrib", "status", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["fetched"] is False
     assert main(["contrib", "fetch", "--from", str(wheels)]) == 0
-    assert "2 files" in capsys.readouterr().out
+    assert "3 files" in capsys.readouterr().out
     assert main(["contrib", "status", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"folder": str(tmp_path / "cache"), "fetched": True, "files": 2}
+    assert json.loads(capsys.readouterr().out) == {"folder": str(tmp_path / "cache"), "fetched": True, "files": 3}
     assert main(["contrib", "remove"]) == 0
     assert not cache.is_fetched()
     assert not list((tmp_path / "cache").rglob("*.py"))

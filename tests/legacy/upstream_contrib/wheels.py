@@ -17,6 +17,7 @@ from estimator_bridge.legacy.upstream_contrib.wheels import Wheel
 OFFICIAL = {
     "tensorflow_core/contrib/demo/__init__.py": "from tensorflow.contrib.demo.python import made\n",
     "tensorflow_core/contrib/demo/python/__init__.py": "made = 1\n",
+    "tensorflow_core/contrib/demo/data/iris.csv": "150,4\n",
     "tensorflow_core/contrib/demo/_demo_ops.so": "compiled",
     "tensorflow_core/python/ops/math_ops.py": "",
 }
