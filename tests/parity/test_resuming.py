@@ -1,6 +1,7 @@
 """A comparison that ended too early goes on with the sides that have not ended."""
 
 import dataclasses
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,16 @@ def test_a_recording_without_a_step_is_refused(tmp_path: Path) -> None:
 
 def test_another_tensorflow_runs_a_side_again(orders: dict[str, Order]) -> None:
     assert seconds_of_ended(orders["legacy"], {"tensorflow": "2.15.1"}) is None
+
+
+def test_a_recording_of_an_older_estimator_bridge_is_made_again(
+    orders: dict[str, Order], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The judge ended with a KeyError where it lacked something."""
+    mark = tmp_path / "sides" / "legacy.ended.json"
+    mark.write_text(json.dumps({name: value for name, value in json.loads(mark.read_text()).items() if name != "form"}))
+    assert seconds_of_ended(orders["legacy"], VERSIONS) is None
+    assert "an older estimator-bridge recorded it" in capsys.readouterr().err
 
 
 def test_what_an_unfinished_side_left_is_removed(orders: dict[str, Order], tmp_path: Path) -> None:

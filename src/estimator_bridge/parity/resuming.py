@@ -21,6 +21,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.side import Order
 
 _OWNED = "estimator-bridge-comparison"  # a file: the folder is ours, and locked while a comparison uses it
+_FORM = 2  # of what a side records; another number whenever the judge needs something that older recordings lack
 
 
 @contextmanager
@@ -88,13 +89,15 @@ def remember(order: Order, versions: dict[str, str], seconds: float) -> None:
     """
     imported = [file for trace in order.traces(order.side) for event in trace.events("imported") for file in event["files"]]
     files = {file: _digest(Path(file)) for file in (*_scripts(order), *imported)}
-    ended = {"asked": _asked(order), "versions": versions, "files": files, "seconds": seconds}
+    ended = {"form": _FORM, "asked": _asked(order), "versions": versions, "files": files, "seconds": seconds}
     part = _mark(order).with_suffix(".part")
     part.write_text(json.dumps(ended))
     part.replace(_mark(order))
 
 
 def _changes(ended: dict[str, Any], order: Order, versions: dict[str, str]) -> str:
+    if ended.get("form") != _FORM:
+        return "an older estimator-bridge recorded it."
     if ended["asked"] != json.loads(json.dumps(_asked(order))):
         return "it is asked for something else now."
     if ended["versions"] != versions:
