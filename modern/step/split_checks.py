@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import tensorflow as tf
+
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
@@ -71,6 +73,8 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
     for op in linear_operations(loss):
         if op.type in _SUMS and _reads_batch(op):
             sums.append(op)
+        if op.type == "Mean":  # of what may have added up the rows before
+            sums += [one for one in linear_operations(op.inputs[0]) if _adds_rows(one) and _reads_batch(one)]
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
             weighted.append(op.inputs[1].op)
     return sums, weighted
@@ -92,6 +96,14 @@ def _linear_parents(op: Operation) -> list[Operation]:
     if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const":
         return []
     return [tensor.op for tensor in op.inputs] if op.type in _LINEAR else []
+
+
+def _adds_rows(op: Operation) -> bool:
+    """Returns True for a sum along the first axis, as far as the graph tells."""
+    if op.type != "Sum":
+        return False
+    axes, rank = tf.get_static_value(op.inputs[1]), op.inputs[0].shape.rank
+    return axes is None or 0 in axes.reshape(-1) or (rank is not None and -rank in axes.reshape(-1))
 
 
 def _reads_batch(op: Operation) -> bool:

@@ -115,7 +115,7 @@ class AccumulatingTransplant(Transplant):
                 tensor.op in self._division.each for tensor in part.each.fragment.inputs
             ):
                 ops = part.each.operations & self._division.core
-                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves)
+                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves, self._sums)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),

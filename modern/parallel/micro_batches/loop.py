@@ -54,6 +54,21 @@ class MicroBatches:
         second = tf.where((index == 0) | (index == 3), tf.zeros_like(size), size)
         return self._cut([(first, first + half), (second + half, second + size)])
 
+    def halved(self, index: Tensor) -> list[Tensor]:
+        """Returns the rows of the first part (0), or of its first or second half (1, 2); call it only if parts may have any size."""
+        start = tf.where(index == 2, self.half_of_smallest, 0)
+        return self._cut([(start, tf.where(index == 1, self.half_of_smallest, self.rows_of_smallest))])
+
+    @property
+    def may_have_any_size(self) -> bool:
+        """True if the number of rows is unknown before the training."""
+        return self._static is None
+
+    @property
+    def half_of_smallest(self) -> Tensor:
+        """Number of rows of the first half of a part."""
+        return self.rows_of_smallest // 2
+
     @property
     def rows_of_smallest(self) -> Tensor:
         """Number of rows that each part has at least."""

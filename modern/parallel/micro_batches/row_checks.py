@@ -1,7 +1,8 @@
-"""Check that the rows of a batch do not depend on each other: only then do micro-batches make up the batch.
+"""Check that the rows of a batch do not depend on each other, and count alike: only then do micro-batches make up the batch.
 
 Two micro-batches of the first batch exchange half of their rows. Losses and gradients must add up to the same as before. They do not if
-the rows of a batch are normalised together, serve as each other's negatives, or are weighted by a sum over the batch.
+the rows of a batch are normalised together, serve as each other's negatives, or are weighted by a sum over the batch. And those of a
+micro-batch must be the mean of those of its halves. They are not if the loss adds up rows in a way that its operations do not show.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LARGE = 65_536
 """Elements from which a gradient is compared by random projections: in float64 all of them would take more memory than a step."""
 _PROBES, _COLUMNS = 16, 1024
 _WITHOUT = "Train without --micro."
-_MARK, _TOO_FEW = "estimator_bridge: dependent rows", "estimator_bridge: too few rows"
+_MARK, _NO_MEAN, _TOO_FEW = (f"estimator_bridge: {what}" for what in ("dependent rows", "no mean", "too few rows"))
 
 
 class RowCheck:
@@ -42,6 +43,7 @@ class RowCheck:
         reduced: Name of a tensor -> way to combine its values.
         function: Function that makes a function of a fragment.
         leaves: Names of the tensors of a batch.
+        sums: True if losses are declared to be sums over the rows; else they must be means.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class RowCheck:
         reduced: Mapping[str, Reduction],
         function: Callable[[Fragment], Any],
         leaves: Sequence[str],
+        sums: bool,
     ) -> None:
+        self._sums = sums
         drawn = _draws(ops)
         drawing = {one.op for one in drawn}
         ways = ((one, reduced.get(one.name)) for one in outputs)
@@ -78,27 +82,37 @@ class RowCheck:
         enough = tf.debugging.Assert(micro.rows_of_smallest >= 2, [_TOO_FEW, micro.rows_of_smallest])
         with tf.control_dependencies([enough] if enough is not None else []):
             inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
-        # Each comparison needs the same random numbers.
+        # Each exchange needs the same random numbers.
         values = self._draw([inputs[one.name] for one in self._draws.inputs])
         inputs |= dict(zip((one.name for one in self._draws.outputs), values, strict=True))
 
+        checks = [self._same(_MARK, inputs, micro.exchanged, [1.0, 1.0, -1.0, -1.0])]
+        if micro.may_have_any_size and not self._sums and not self._draws.outputs:
+            part = micro.half_of_smallest / micro.rows_of_smallest
+            checks.append(self._same(_NO_MEAN, inputs, micro.halved, [1.0, -part, part - 1.0]))
+        with tf.control_dependencies([check for check in checks if check is not None]):
+            return tf.constant(True)
+
+    def _same(
+        self, mark: str, inputs: Mapping[str, Any], rows: Callable[[Tensor], Sequence[Tensor]], weights: Sequence[Any]
+    ) -> Operation | None:
+        """Returns an operation that fails, with a mark, if the weighted sum of losses or gradients is not 0."""
+
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
-            own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
+            own = {**inputs, **dict(zip(self._leaves, rows(index), strict=True))}
             results = self._compute([own[one.name] for one in self._fragment.inputs])
             totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
-            sign = tf.where(index < 2, tf.constant(1.0, tf.float64), tf.constant(-1.0, tf.float64))
-            added = [old + sign * one for old, one in zip(sums, totals, strict=True)]
+            weight = tf.stack([tf.cast(one, tf.float64) for one in weights])[index]
+            added = [old + weight * one for old, one in zip(sums, totals, strict=True)]
             return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
 
         zeros = [tf.zeros([], tf.float64) for _ in self._outputs]
-        _, sums, sizes = looped(lambda index, *_: index < 4, body, [tf.constant(0, tf.int64), zeros, zeros])
+        _, sums, sizes = looped(lambda index, *_: index < len(weights), body, [tf.constant(0, tf.int64), zeros, zeros])
         norms = tf.stack(sizes)
         excess = tf.stack([_norm(one) for one in sums]) - _TOLERANCE * norms - _NOISE * tf.reduce_max(norms)
         worst = tf.gather([one.name for one, _ in self._outputs], tf.argmax(excess))
         is_same = tf.reduce_all((excess <= 0) | ~tf.math.is_finite(excess))  # a loss that is NaN ends the training anyway
-        same = tf.debugging.Assert(is_same, [_MARK, worst])
-        with tf.control_dependencies([same] if same is not None else []):
-            return tf.constant(True)
+        return tf.debugging.Assert(is_same, [mark, worst])
 
 
 def check_of(
@@ -107,6 +121,7 @@ def check_of(
     reduced: Mapping[str, Reduction],
     function: Callable[[Fragment], Any],
     leaves: Sequence[str],
+    sums: bool,
 ) -> RowCheck | None:
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
     values_of = upstream([one.op for one in _draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
@@ -115,7 +130,7 @@ def check_of(
             "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
         )
         return None
-    return RowCheck(ops, outputs, reduced, function, leaves)
+    return RowCheck(ops, outputs, reduced, function, leaves, sums)
 
 
 @contextlib.contextmanager
@@ -132,7 +147,7 @@ def row_refusals() -> Iterator[None]:
             raise NotSupportedError(
                 UNEQUAL, expected="features and labels with the batch as first axis", fix=_WITHOUT
             ) from error
-        found = re.search(rf"({_MARK}|{_TOO_FEW})\W+([\w./:-]+)", error.message)
+        found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)", error.message)
         if found is None:
             raise
         if found[1] == _TOO_FEW:
@@ -141,6 +156,13 @@ def row_refusals() -> Iterator[None]:
                 expected="at least 2 rows in each micro-batch, by which their independence is checked",
                 received=f"{found[2]} in some of them",
                 fix="Give --micro a smaller number.",
+            ) from error
+        if found[1] == _NO_MEAN:
+            raise NotSupportedError(
+                "The micro-batches of this model do not make up its batch: its loss is not the mean over the rows.",
+                expected="losses and gradients of a micro-batch that are the mean of those of its halves, or a declared sum",
+                received=f"another value of {found[2]!r}",
+                fix="Train without --micro, or write the loss as a mean over the rows.",
             ) from error
         raise NotSupportedError(
             "The rows of a batch depend on each other, so the micro-batches of this model do not make up its batch.",

@@ -327,6 +327,18 @@ def test_a_micro_batch_of_one_row_is_refused(tmp_path: Path) -> None:
         train(regression, tmp_path, 8)
 
 
+def test_a_loss_that_adds_up_rows_unseen_is_refused(tmp_path: Path) -> None:
+    """A product of matrices adds up the rows, which no name of an operation shows; the step would be a part of the right one."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        errors = tf.square(linear(features["x"]) - labels)
+        loss = tf.reduce_mean(tf.matmul(errors, tf.ones_like(errors), transpose_a=True))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    with pytest.raises(NotSupportedError, match="its loss is not the mean over the rows"):
+        train(model_fn, tmp_path, 2)
+
+
 def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
     def added_up(features: Any, labels: Any, mode: str) -> Any:
         loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels), name="total")
@@ -341,7 +353,12 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         loss = tf.reduce_sum(present * tf.square(linear(features["x"]) - labels)) / tf.reduce_sum(present, name="present")
         return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
-    for model_fn, name in ((added_up, "'total'"), (halved, "'half'"), (weighted, "'present'")):
+    def added_up_first(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.reduce_mean(tf.reduce_sum(tf.square(linear(features["x"]) - labels), axis=0, name="rows"))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    refused = ((added_up, "'total'"), (halved, "'half'"), (weighted, "'present'"), (added_up_first, "'rows'"))
+    for model_fn, name in refused:
         with pytest.raises(
             NotSupportedError, match=f"The micro-batches of this model do not make up its batch: its loss.*{name}"
         ):
