@@ -151,7 +151,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """
 
     def refuse(error: OSError) -> None:
-        if not _is_excluded(Path(error.filename), exclude):
+        if not _is_excluded(Path(error.filename, "any.py"), exclude):
             received = f"{error.filename}: {error.strerror}"
             raise BridgeError(
                 "A folder cannot be read.", received=received, fix="Leave it out with --exclude, or let this user read it."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
@@ -118,17 +119,23 @@ class ReadOnlySession(SessionInterface):
         self._known: dict[str, bool] = {}
         self._asker = "A script"
 
+    @functools.cached_property
+    def _converter(self) -> FeedConverter:
+        return FeedConverter(graph=self.graph)
+
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs fetches that only read variables, or operations of the input's iterators and queues.
 
         Raises:
             NotSupportedError: There is a feed_dict for another part, options or metadata, or a fetch writes or needs a batch.
         """
-        request = Request(self.graph, fetches)
-        if self._batches is not None and not request.tensors and all(map(self._batches.touches, request.operations)):
-            feeds = FeedConverter(graph=self.graph).converted(feed_dict) if feed_dict else {}
-            self._batches.session().run([], feeds, request.operations)
-            return request.results({})
+        if self._batches is not None:
+            self.check_plain(None, options, run_metadata)
+            request = Request(self.graph, fetches)
+            if request.operations and not request.tensors and all(map(self._batches.touches, request.operations)):
+                feeds = self._converter.converted(feed_dict) if feed_dict else {}
+                self._batches.session().run([], feeds, request.operations)
+                return request.results({})
         request = self.check(fetches, feed_dict, options, run_metadata)
         return request.results(self.read(request.tensors, request.operations))
 

@@ -289,12 +289,13 @@ def _graph_def(ops: set[Operation], without_use: Collection[Operation], first: C
             if not places:
                 del node.attr["_class"]
     _add_library(graph_def, ops)
-    _keep_effects(graph_def.library, [node for node in graph_def.node if node.name in {op.name for op in without_use}])
+    unused = {op.name for op in without_use}
+    _keep_effects(graph_def.library, [node for node in graph_def.node if node.name in unused])
     return graph_def
 
 
 def _keep_effects(library: Any, nodes: Iterable[Any]) -> None:
-    """Has control flow run each stateful operation of its bodies, as in ``tf.function``; inlined bodies of TF1 run what gives results."""
+    """Makes each stateful operation in the bodies of control flow run; TensorFlow would prune those that no result of a body needs."""
     functions = {function.signature.name: function for function in library.function}
     for node in nodes:
         for called in called_functions(node):

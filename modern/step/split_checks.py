@@ -74,7 +74,7 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
         if op.type in _SUMS and _reads_batch(op):
             sums.append(op)
         if op.type == "Mean":  # of what may have added up the rows before
-            sums += [one for one in linear_operations(op.inputs[0]) if _adds_rows(one) and _reads_batch(one)]
+            sums += filter(_adds_rows, linear_operations(op.inputs[0]))
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
             weighted.append(op.inputs[1].op)
     return sums, weighted
@@ -99,16 +99,22 @@ def _linear_parents(op: Operation) -> list[Operation]:
 
 
 def _adds_rows(op: Operation) -> bool:
-    """Returns True for a sum along the first axis, as far as the graph tells."""
-    if op.type != "Sum":
+    """Returns True if an operation surely adds up the rows of a batch: along an axis that only the batch has."""
+    shape = op.inputs[0].shape if op.type == "Sum" else tf.TensorShape(None)
+    axes = tf.get_static_value(op.inputs[1]) if shape.rank else None
+    if axes is None or 0 not in axes.reshape(-1) % shape.rank:
         return False
-    axes, rank = tf.get_static_value(op.inputs[1]), op.inputs[0].shape.rank
-    return axes is None or 0 in axes.reshape(-1) or (rank is not None and -rank in axes.reshape(-1))
+    sources = [one.outputs[0].shape for one in _values_of(op) if one.type == "Placeholder"]
+    return {source[0] for source in sources if source.rank} == {shape[0]} and shape[0] not in shape.as_list()[1:]
 
 
 def _reads_batch(op: Operation) -> bool:
     """Returns True if the result of ``op`` depends on the values of a batch, not only on their shapes."""
     if op.type in OF_SHAPE_ALONE:
         return False
-    values_of = upstream([op], lambda one: one.type in OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
-    return any(one.type == "Placeholder" for one in values_of)
+    return any(one.type == "Placeholder" for one in _values_of(op))
+
+
+def _values_of(op: Operation) -> set[Operation]:
+    """Returns the operations on whose values the result of ``op`` depends."""
+    return upstream([op], lambda one: one.type in OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])

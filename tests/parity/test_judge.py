@@ -54,16 +54,27 @@ class Pair:
         )
 
 
-@pytest.mark.parametrize(("first", "difference", "is_equal"), [(1, 1e-5, False), (3, 1e-5, True), (3, 2e-3, False)])
-def test_values_that_a_former_call_trained_are_judged_as_final_ones(
-    pair: Pair, first: int, difference: float, is_equal: bool
+@pytest.mark.parametrize(
+    ("earlier", "value", "other", "is_equal"),
+    [
+        ([], 10.0, 10.00001, False),
+        (["model"], 10.0, 10.00001, True),
+        (["another"], 10.0, 10.00001, False),
+        (["model"], 10.0, 10.01, False),
+        (["model"], 50_000, 50_004, False),
+    ],
+)
+def test_values_that_an_earlier_call_trained_are_judged_as_final_ones(
+    pair: Pair, earlier: list[str], value: float, other: float, *, is_equal: bool
 ) -> None:
     """The centers of k-means, trained a step a call on a GPU, part by 3e-6."""
-    for trace, value in zip(pair.sides, (10.0, 10.0 + difference), strict=True):
-        trace.write("train", call="train-0", max_steps=first)
-        save(trace.values("train-0", "initial"), value)
-        trace.write("step", call="train-0", step=first, loss=1.0, batch=0)
-        trace.write("trained", call="train-0", model_dir="model", checkpoint=None)
+    for trace, start in zip(pair.sides, (value, other), strict=True):
+        for number, model_dir in enumerate([*earlier, "model"]):
+            call = f"train-{number}"
+            trace.write("train", call=call, max_steps=1)
+            save(trace.values(call, "initial"), start if number == len(earlier) else 0.0)
+            trace.write("step", call=call, step=number + 1, loss=1.0, batch=0)
+            trace.write("trained", call=call, model_dir=model_dir, checkpoint=None)
 
     assert (pair.judge().verdict == "equal") is is_equal
 

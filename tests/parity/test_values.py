@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import Thresholds
 from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
 
 WEIGHTS = np.array([0.5, -0.25, 1.0], np.float32)
@@ -99,6 +98,6 @@ def test_a_variable_that_stands_still_is_named_alone(tmp_path: Path) -> None:
 
 def test_other_initial_values_are_named(tmp_path: Path) -> None:
     legacy, modern = save(str(tmp_path / "old"), w=WEIGHTS, b=WEIGHTS), save(str(tmp_path / "new"), w=WEIGHTS, b=-WEIGHTS)
-    (finding,) = initial_values(legacy, modern, 0, Thresholds())
+    (finding,) = initial_values(legacy, modern, 0)
     assert finding.message == "The initial values differ: b (2)."
-    assert list(initial_values(legacy, legacy, 0, Thresholds())) == []
+    assert list(initial_values(legacy, legacy, 0)) == []

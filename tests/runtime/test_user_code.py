@@ -7,16 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_a_tensorflow_in_a_folder_of_any_name_is_not_the_users(tmp_path: Path) -> None:
-    """As after pip install --target; messages would name TensorFlow's lines as the script's."""
-    own, installed = tmp_path / "train.py", tmp_path / "any_name" / "tensorflow" / "ops.py"
-    installed.parent.mkdir(parents=True)
-    for file in (own, installed):
+
+@pytest.mark.parametrize(("package", "expected"), [(True, "True False"), (False, "True True")])
+def test_a_tensorflow_in_a_folder_of_any_name_is_not_the_users(tmp_path: Path, package: bool, expected: str) -> None:
+    """As after pip install --target; messages would name TensorFlow's lines as the script's. A folder of that name may be the user's."""
+    own, other = tmp_path / "train.py", tmp_path / "any_name" / "tensorflow" / "ops.py"
+    other.parent.mkdir(parents=True)
+    for file in (own, other, *([other.with_name("__init__.py")] if package else [])):
         file.touch()
     program = "import sys; from estimator_bridge.runtime.user_code import is_users; print(*map(is_users, sys.argv[1:]))"
-    command = [sys.executable, "-c", program, str(own), str(installed)]
+    command = [sys.executable, "-c", program, str(own), str(other)]
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "any_name")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
-    assert done.stdout == "True False\n"
+    assert done.stdout.strip() == expected

@@ -55,7 +55,7 @@ class MicroBatches:
         return self._cut([(first, first + half), (second + half, second + size)])
 
     def halved(self, index: Tensor) -> list[Tensor]:
-        """Returns the rows of the first part (0), or of its first or second half (1, 2); call it only if parts may have any size."""
+        """Returns the rows of the first part (0), or of its first or second half (1, 2), if parts may have any number of rows."""
         start = tf.where(index == 2, self.half_of_smallest, 0)
         return self._cut([(start, tf.where(index == 1, self.half_of_smallest, self.rows_of_smallest))])
 
@@ -66,8 +66,8 @@ class MicroBatches:
 
     @property
     def half_of_smallest(self) -> Tensor:
-        """Number of rows of the first half of a part."""
-        return self.rows_of_smallest // 2
+        """Number of rows of the first half of a part, which is even; 0 with less than 4 rows."""
+        return self.rows_of_smallest // 4 * 2
 
     @property
     def rows_of_smallest(self) -> Tensor:

@@ -86,17 +86,21 @@ class RowCheck:
         values = self._draw([inputs[one.name] for one in self._draws.inputs])
         inputs |= dict(zip((one.name for one in self._draws.outputs), values, strict=True))
 
-        checks = [self._same(_MARK, inputs, micro.exchanged, [1.0, 1.0, -1.0, -1.0])]
-        if micro.may_have_any_size and not self._sums and not self._draws.outputs:
+        with tf.control_dependencies(self._same(_MARK, inputs, micro.exchanged, [1.0, 1.0, -1.0, -1.0])):
+            if not micro.may_have_any_size or self._sums or self._draws.outputs:
+                return tf.constant(True)
             part = micro.half_of_smallest / micro.rows_of_smallest
-            checks.append(self._same(_NO_MEAN, inputs, micro.halved, [1.0, -part, part - 1.0]))
-        with tf.control_dependencies([check for check in checks if check is not None]):
-            return tf.constant(True)
+
+            def halves() -> Tensor:
+                with tf.control_dependencies(self._same(_NO_MEAN, inputs, micro.halved, [1.0, -part, part - 1.0])):
+                    return tf.constant(True)
+
+            return tf.cond(micro.half_of_smallest > 0, halves, lambda: tf.constant(True))
 
     def _same(
         self, mark: str, inputs: Mapping[str, Any], rows: Callable[[Tensor], Sequence[Tensor]], weights: Sequence[Any]
-    ) -> Operation | None:
-        """Returns an operation that fails, with a mark, if the weighted sum of losses or gradients is not 0."""
+    ) -> list[Operation]:
+        """Returns operations that fail, with a mark, if the weighted sum of losses or gradients is not 0."""
 
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
             own = {**inputs, **dict(zip(self._leaves, rows(index), strict=True))}
@@ -112,7 +116,8 @@ class RowCheck:
         excess = tf.stack([_norm(one) for one in sums]) - _TOLERANCE * norms - _NOISE * tf.reduce_max(norms)
         worst = tf.gather([one.name for one, _ in self._outputs], tf.argmax(excess))
         is_same = tf.reduce_all((excess <= 0) | ~tf.math.is_finite(excess))  # a loss that is NaN ends the training anyway
-        return tf.debugging.Assert(is_same, [mark, worst])
+        same = tf.debugging.Assert(is_same, [mark, worst])
+        return [] if same is None else [same]
 
 
 def check_of(

@@ -22,7 +22,6 @@ from estimator_bridge.parity.result import (
     Verdict,
 )
 from estimator_bridge.parity.values import (
-    ROUNDING,
     compare_values,
     equal_arrays,
     first_updates,
@@ -78,8 +77,10 @@ def judge(
             expected="train, evaluate, predict or train_and_evaluate of a tf.estimator.Estimator",
             fix="Check the script and its arguments.",
         )
-    trained = [event["call"] for event in legacy.events("trained")]
+    trained = {event["call"]: event["model_dir"] for event in legacy.events("trained")}
     steps = [(call, _steps(legacy, call), _steps(modern, call)) for call in trained]
+    folders = list(trained.values())
+    later = {call for number, call in enumerate(trained) if folders[number] in folders[:number]}
     losses = tuple(
         LossPoint(old.step, old.loss, new.loss) for _, olds, news in steps for old, new in zip(olds, news, strict=False)
     )
@@ -89,7 +90,11 @@ def judge(
     findings = [
         *_calls(legacy, modern),
         *_unpaired_metrics(legacy, modern),
-        *(finding for call, old, new in steps for finding in _training(legacy, modern, call, old, new, thresholds, sides)),
+        *(
+            finding
+            for call, old, new in steps
+            for finding in _training(legacy, modern, call, old, new, sides, thresholds if call in later else None)
+        ),
         *loss_findings(losses, thresholds, sides),
         *metric_findings(metrics, thresholds, sides),
         *_variable_findings(variables, thresholds),
@@ -126,14 +131,12 @@ def _training(
     call: str,
     old: Sequence[_Step],
     new: Sequence[_Step],
-    thresholds: Thresholds,
     sides: tuple[str, str],
+    trained: Thresholds | None,
 ) -> Iterator[ParityFinding]:
     first = old[0].step if old else 0
-    limits = (
-        thresholds if first > 1 else Thresholds(variable_abs=ROUNDING)
-    )  # values that a former call trained are final ones of it
-    yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1, limits)
+    # A later training starts from what an earlier one ended with, so its start is judged as an end.
+    yield from initial_values(legacy.values(call, "initial"), modern.values(call, "initial"), first - 1, trained)
     yield from _batches(old, new, sides)
     yield from first_updates(legacy, modern, call, first, sides)
     if len(old) != len(new):

@@ -62,24 +62,26 @@ def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:
     return bool(close)
 
 
-def initial_values(legacy: str, modern: str, step: int, thresholds: Thresholds) -> Iterator[ParityFinding]:
+def initial_values(legacy: str, modern: str, step: int, trained: Thresholds | None = None) -> Iterator[ParityFinding]:
     """Yields one finding if training does not start from the same values.
 
     Args:
         legacy, modern: Prefixes of the checkpoints with the values that a training starts from.
         step: Global step of these values.
-        thresholds: Largest differences that count as equal.
+        trained: Largest differences that count as equal, if an earlier training ended with these values.
     """
     if not _exists(legacy) or not _exists(modern):  # a call that trained nothing
         return
-    outside = [
-        diff
-        for diff in compare_values(legacy, modern)
-        if diff.max_abs_diff is None or not thresholds.accept_variable(diff.max_abs_diff, diff.largest)
-    ]
+    outside = [diff for diff in compare_values(legacy, modern) if not _starts_alike(diff, trained)]
     if outside:
         names = [f"{diff.name} ({diff.note or f'{diff.max_abs_diff:.3g}'})" for diff in outside]
         yield ParityFinding("initial values", f"The initial values differ: {first_three(names)}.", step)
+
+
+def _starts_alike(diff: VariableDiff, trained: Thresholds | None) -> bool:
+    if diff.max_abs_diff is None:
+        return False
+    return trained.accept_variable(diff.max_abs_diff, diff.largest) if trained else diff.max_abs_diff <= ROUNDING
 
 
 def first_updates(

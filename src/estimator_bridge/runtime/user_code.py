@@ -3,17 +3,24 @@
 import functools
 import linecache
 import re
-import sys
 import sysconfig
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LINKED = ("legacy", "modern", "compat")  # in an editable install, links to folders at the root
 _FOLDERS = (_PACKAGE, *((_PACKAGE / name).resolve() for name in _LINKED))
-_STANDARD = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
 _TENSORFLOWS = ("tensorflow", "tensorflow_estimator", "tf_keras", "keras", "tf_slim", "numpy")
-_ANYWHERE = [Path(entry, name) for entry in sys.path for name in _TENSORFLOWS]  # as after pip install --target
-_LIBRARIES = tuple(path.resolve() for path in (*_STANDARD, *_ANYWHERE))
+_FOUND = [
+    spec.origin for spec in map(PathFinder.find_spec, _TENSORFLOWS) if spec and spec.origin
+]  # also after pip install --target
+_LIBRARIES = tuple(
+    Path(path).resolve()
+    for path in (
+        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+        *(str(Path(file).parent) for file in _FOUND),
+    )
+)
 
 
 _CELL = re.compile(r"(.+\.ipynb):cell \d+", re.IGNORECASE)
