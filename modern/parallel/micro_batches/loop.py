@@ -44,20 +44,23 @@ class MicroBatches:
         return self._cut([self._limits(index)])
 
     def exchanged(self, index: Tensor) -> list[Tensor]:
-        """Returns the rows of the first or second part (0, 1), or those of both after an exchange of their second halves (2, 3).
+        """Returns rows of the first two parts, each of the size of the smallest part, ``rows_of_smallest``, which must be at least 2.
 
-        Both parts have the number of rows of the smallest part; ``rows_of_smallest`` must be at least 2.
+        Args:
+            index: 0, 1: the first or second part. 2, 3: those of both after an exchange of their second halves. 4, 5: the first or
+                second half of the first part, which only parts of any size may have.
         """
         size = self.rows_of_smallest
-        half = size // 2
-        first = tf.where((index == 0) | (index == 2), tf.zeros_like(size), size)
-        second = tf.where((index == 0) | (index == 3), tf.zeros_like(size), size)
-        return self._cut([(first, first + half), (second + half, second + size)])
-
-    def halved(self, index: Tensor) -> list[Tensor]:
-        """Returns the rows of the first part (0), or of its first or second half (1, 2), if parts may have any number of rows."""
-        start = tf.where(index == 2, self.half_of_smallest, 0)
-        return self._cut([(start, tf.where(index == 1, self.half_of_smallest, self.rows_of_smallest))])
+        half, even = size // 2, self.half_of_smallest
+        limits = tf.stack([
+            ((0, half), (half, size)),
+            ((size, size + half), (size + half, 2 * size)),
+            ((0, half), (size + half, 2 * size)),
+            ((size, size + half), (half, size)),
+            ((0, even), (even, even)),
+            ((even, size), (size, size)),
+        ])[index]  # fmt: skip
+        return self._cut([(limits[number, 0], limits[number, 1]) for number in range(2)])
 
     @property
     def may_have_any_size(self) -> bool:

@@ -86,38 +86,32 @@ class RowCheck:
         values = self._draw([inputs[one.name] for one in self._draws.inputs])
         inputs |= dict(zip((one.name for one in self._draws.outputs), values, strict=True))
 
-        with tf.control_dependencies(self._same(_MARK, inputs, micro.exchanged, [1.0, 1.0, -1.0, -1.0])):
-            if not micro.may_have_any_size or self._sums or self._draws.outputs:
-                return tf.constant(True)
-            part = micro.half_of_smallest / micro.rows_of_smallest
-
-            def halves() -> Tensor:
-                with tf.control_dependencies(self._same(_NO_MEAN, inputs, micro.halved, [1.0, -part, part - 1.0])):
-                    return tf.constant(True)
-
-            return tf.cond(micro.half_of_smallest > 0, halves, lambda: tf.constant(True))
-
-    def _same(
-        self, mark: str, inputs: Mapping[str, Any], rows: Callable[[Tensor], Sequence[Tensor]], weights: Sequence[Any]
-    ) -> list[Operation]:
-        """Returns operations that fail, with a mark, if the weighted sum of losses or gradients is not 0."""
+        halves_fit = micro.may_have_any_size and not self._sums and not self._draws.outputs
+        has_halves = tf.cast((micro.half_of_smallest > 0) & halves_fit, tf.float64)
+        part = micro.half_of_smallest / micro.rows_of_smallest
+        weights = tf.stack([[1.0, 1.0, -1.0, -1.0, 0.0, 0.0], has_halves * tf.stack([1.0, 0.0, 0.0, 0.0, -part, part - 1.0])])
 
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
-            own = {**inputs, **dict(zip(self._leaves, rows(index), strict=True))}
+            own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
             results = self._compute([own[one.name] for one in self._fragment.inputs])
             totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
-            weight = tf.stack([tf.cast(one, tf.float64) for one in weights])[index]
-            added = [old + weight * one for old, one in zip(sums, totals, strict=True)]
+            added = [old + tf.tensordot(weights[:, index], one, 0) for old, one in zip(sums, totals, strict=True)]
             return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
 
         zeros = [tf.zeros([], tf.float64) for _ in self._outputs]
-        _, sums, sizes = looped(lambda index, *_: index < len(weights), body, [tf.constant(0, tf.int64), zeros, zeros])
+        count = 4 + 2 * tf.cast(has_halves, tf.int64)
+        _, sums, sizes = looped(lambda index, *_: index < count, body, [tf.constant(0, tf.int64), zeros, zeros])
         norms = tf.stack(sizes)
+        checks = [self._zero(mark, [one[number] for one in sums], norms) for number, mark in enumerate((_MARK, _NO_MEAN))]
+        with tf.control_dependencies([check for check in checks if check is not None]):
+            return tf.constant(True)
+
+    def _zero(self, mark: str, sums: Sequence[Tensor], norms: Tensor) -> Operation | None:
+        """Returns an operation that fails, with a mark, if a sum is more than rounding."""
         excess = tf.stack([_norm(one) for one in sums]) - _TOLERANCE * norms - _NOISE * tf.reduce_max(norms)
         worst = tf.gather([one.name for one, _ in self._outputs], tf.argmax(excess))
-        is_same = tf.reduce_all((excess <= 0) | ~tf.math.is_finite(excess))  # a loss that is NaN ends the training anyway
-        same = tf.debugging.Assert(is_same, [mark, worst])
-        return [] if same is None else [same]
+        is_zero = tf.reduce_all((excess <= 0) | ~tf.math.is_finite(excess))  # a loss that is NaN ends the training anyway
+        return tf.debugging.Assert(is_zero, [mark, worst])
 
 
 def check_of(
