@@ -10,17 +10,11 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LINKED = ("legacy", "modern", "compat")  # in an editable install, links to folders at the root
 _FOLDERS = (_PACKAGE, *((_PACKAGE / name).resolve() for name in _LINKED))
+_STANDARD = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
 _TENSORFLOWS = ("tensorflow", "tensorflow_estimator", "tf_keras", "keras", "tf_slim", "numpy")
-_FOUND = [
-    spec.origin for spec in map(PathFinder.find_spec, _TENSORFLOWS) if spec and spec.origin
-]  # also after pip install --target
-_LIBRARIES = tuple(
-    Path(path).resolve()
-    for path in (
-        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
-        *(str(Path(file).parent) for file in _FOUND),
-    )
-)
+# In any folder, as after pip install --target. A keras.py of the user's own is no package.
+_FOUND = [spec for spec in map(PathFinder.find_spec, _TENSORFLOWS) if spec and spec.submodule_search_locations]
+_LIBRARIES = tuple(path.resolve() for path in (*_STANDARD, *(Path(spec.origin).parent for spec in _FOUND if spec.origin)))
 
 
 _CELL = re.compile(r"(.+\.ipynb):cell \d+", re.IGNORECASE)
