@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.parity.exports.recorded import recorded_requests
+from estimator_bridge.parity.exports.recorded import loaded, recorded_requests
 from estimator_bridge.parity.judge import judge
 from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.calls import scalar_metrics, write_predictions
@@ -244,6 +244,16 @@ def test_a_checkpoint_that_only_one_side_leaves_is_a_difference(pair: Pair) -> N
         trace.write("train", call="train-0", max_steps=1)
         trace.write("trained", call="train-0", model_dir="model", checkpoint=checkpoint)
     assert [finding.message for finding in pair.judge().findings] == ["train-0: only one side left a checkpoint."]
+
+
+def test_an_export_is_loaded_again_only_when_it_was_written_again(pair: Pair) -> None:
+    """A resumed comparison writes it to the same folder, in the same process of pytest, too."""
+    export(pair.legacy, 1.0)
+    folder = pair.legacy.folder / "exported" / "export-0"
+    first = loaded(folder)
+    assert loaded(folder) is first
+    export(pair.legacy, 2.0)
+    assert loaded(folder) is not first
 
 
 def save(prefix: str, weight: float) -> None:

@@ -20,8 +20,18 @@ _ROWS = 64
 _SERVED = "serve "  # tag before the names of the signatures that are for requests
 
 
-loaded = functools.cache(load_export)
-"""Loads an export once: a comparison begins with the recorded one while the other side trains."""
+def loaded(folder: Path) -> Export:
+    """Loads an export, once as long as it stays the same: a comparison loads the recorded one while the other side trains.
+
+    Raises:
+        BridgeError: It cannot be loaded.
+    """
+    return _loaded(folder, tuple(file.stat().st_mtime_ns for file in folder.glob("saved_model.pb")))
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(folder: Path, written: tuple[int, ...]) -> Export:
+    return load_export(folder)
 
 
 def answer_findings(
