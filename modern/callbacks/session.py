@@ -129,23 +129,32 @@ class ReadOnlySession(SessionInterface):
         Raises:
             NotSupportedError: There is a feed_dict for another part, options or metadata, or a fetch writes or needs a batch.
         """
-        if self._batches is not None:
-            self.check_plain(None, options, run_metadata)
-            request = Request(self.graph, fetches)
-            if request.operations and not request.tensors and all(map(self._batches.touches, request.operations)):
-                feeds = self._converter.converted(feed_dict) if feed_dict else {}
-                self._batches.session().run([], feeds, request.operations)
-                return request.results({})
-        request = self.check(fetches, feed_dict, options, run_metadata)
+        self.check_plain(None, options, run_metadata)
+        request = Request(self.graph, fetches)
+        if self._is_of_input(request):
+            assert self._batches is not None
+            feeds = self._converter.converted(feed_dict) if feed_dict else {}
+            self._batches.session().run([], feeds, request.operations)
+            return request.results({})
+        self.check_plain(feed_dict, None)
+        self._check_each(request)
         return request.results(self.read(request.tensors, request.operations))
 
+    def _is_of_input(self, request: Request) -> bool:
+        if self._batches is None or request.tensors or not request.operations:
+            return False
+        return all(map(self._batches.touches, request.operations))
+
     def check(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Request:
-        """Returns the request that ``run`` would execute; raises the errors that it would raise."""
+        """Returns the request of fetches that only read variables; raises the errors that ``run`` would raise for others."""
         self.check_plain(feed_dict, options, run_metadata)
         request = Request(self.graph, fetches)
+        self._check_each(request)
+        return request
+
+    def _check_each(self, request: Request) -> None:
         for element in request.elements:
             self._check_alone(element)
-        return request
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
         """Refuses the call."""
