@@ -21,13 +21,7 @@ from estimator_bridge.parity.result import (
     VariableDiff,
     Verdict,
 )
-from estimator_bridge.parity.values import (
-    compare_values,
-    equal_arrays,
-    first_updates,
-    initial_values,
-    max_abs_diff,
-)
+from estimator_bridge.parity.values import compare_values, equal_arrays, first_updates, initial_values, max_abs_diff
 from estimator_bridge.script.quiet import quiet_start_up
 
 SIDES = ("legacy", "modern")
