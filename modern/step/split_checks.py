@@ -12,6 +12,8 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
+_NOTHING = 1e-6
+"""Largest number that is added to a sum of weights only to keep it from being 0."""
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -56,6 +58,24 @@ def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | 
         why = f"its loss divides by {weighted[0].name!r}, which depends on the values in the batch, not on its size"
         return why, weighted[0]
     return None
+
+
+def adds_up_rows(losses: Sequence[Tensor]) -> bool:
+    """Returns True if all that losses combine of a batch are sums, so that they may add up its rows without declaring it."""
+    return all(_reductions(loss)[0] and nonlinear_part(loss, declared_sum=True) is None for loss in losses)
+
+
+def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
+    """Returns the sum over the batch, e.g. of weights, by which all that losses combine of a batch is divided; None if there is none."""
+    leaves = {op for loss in losses for op in linear_leaves(loss) if _reads_batch(op)}
+    if not leaves or any(op.type not in _QUOTIENTS or not adds_up_rows(op.inputs) for op in leaves):
+        return None
+    divisors = {op.inputs[1].ref() for op in leaves}
+    first = next(iter(divisors)).deref()
+    constants = [op for op in linear_leaves(first) if not _reads_batch(op)]
+    are_small = all(op.type == "Const" and abs(tf.get_static_value(op.outputs[0])) <= _NOTHING for op in constants)
+    is_data = not any(op.op_def.is_stateful for op in _values_of(first.op))
+    return first if len(divisors) == 1 and are_small and is_data else None
 
 
 def _refused(why: str, op: Operation) -> NotSupportedError:

@@ -20,6 +20,7 @@ SENTENCES = ROOT / "examples" / "parallel" / "train.py"
 WIDE = ROOT / "examples" / "wide_deep" / "train.py"
 TOWERS = ROOT / "examples" / "parallel" / "two_tower.py"
 DIGITS = ROOT / "examples" / "digits" / "train.py"
+pytestmark = pytest.mark.usefixtures("warm_python")
 MATCHES_NOTHING = """
 [mesh]
 model = 2

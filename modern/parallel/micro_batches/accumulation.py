@@ -19,8 +19,8 @@ from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatch
 from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
-from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of
-from estimator_bridge.modern.step.split_checks import nonlinear_part
+from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
+from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part
 from estimator_bridge.modern.step.transplant import Parts, Transplant
 
 
@@ -47,6 +47,9 @@ class AccumulatingTransplant(Transplant):
     Raises:
         NotSupportedError: The sum over the micro-batches would not be the result of the whole batch.
     """
+
+    _sums = _declares_sum = False
+    _divisor: Tensor | None = None
 
     def __init__(
         self,
@@ -81,9 +84,12 @@ class AccumulatingTransplant(Transplant):
 
     def _prepare_losses(self) -> None:
         """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
-        self._check_losses()
+        losses = losses_of(self.model, self._division.derivations)
+        self._declares_sum = sums_loss(self.model.graph)
+        self._sums = self._declares_sum or (adds_up_rows(losses) and self._sums_can_be_checked)
+        self._divisor = None if self._sums else common_divisor(losses)
+        self._check_losses(losses)
         if self._regularization is None and self._sums:  # once: later the graph is finished
-            losses = losses_of(self.model, self._division.derivations)
             self._regularization = Regularization(losses, self._division.derivations, self._division.each)
 
     @property
@@ -115,7 +121,9 @@ class AccumulatingTransplant(Transplant):
                 tensor.op in self._division.each for tensor in part.each.fragment.inputs
             ):
                 ops = part.each.operations & self._division.core
-                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves, self._sums)
+                ends = [*part.each.fragment.outputs, *([self._divisor] if self._divisor is not None else [])]
+                sums = None if self._declares_sum else self._sums
+                loop.check = check_of(ops, ends, reduced, apart.function, leaves, sums, self._divisor)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),
@@ -123,6 +131,7 @@ class AccumulatingTransplant(Transplant):
             ]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
+        self._weigh = None if self._divisor is None else self._weight_of(self._divisor, store)
         self._once: Any = self._regularization.function(store.function) if self._regularization else dict
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
 
@@ -142,12 +151,26 @@ class AccumulatingTransplant(Transplant):
         return not self._statistics
 
     @property
-    def _sums(self) -> bool:
-        return sums_loss(self.model.graph)
+    def _sums_can_be_checked(self) -> bool:
+        """True if ``RowCheck`` sees all losses, and can tell sums from means."""
+        batch = tf.nest.flatten(self.model.pipeline.with_leaves(list(self.model.batch)))
+        any_size = all(one.shape[0] is None for one in batch if tf.is_tensor(one))
+        at_once = sum(bool(part.each.operations & self._division.core) for part in self._division.parts) == 1
+        return any_size and at_once and self._needs_independent_rows and not draws(self._division.core)
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         (batch,) = batches
-        return MicroBatches(self.model.pipeline, self._number, batch)
+        return MicroBatches(self.model.pipeline, self._number, batch, self._weigh)
+
+    def _weight_of(self, divisor: Tensor, store: VariableStore) -> Callable[[Sequence[Tensor]], Tensor]:
+        fragment = Fragment.cut(upstream([divisor.op], is_source), [divisor])
+        run, places = store.function(fragment), {leaf.name: place for place, leaf in enumerate(self.model.batch)}
+
+        def weigh(part: Sequence[Tensor]) -> Tensor:
+            (weight,) = run([part[places[one.name]] for one in fragment.inputs])
+            return tf.cast(weight, tf.float32)
+
+        return weigh
 
     def _outputs_of(
         self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
@@ -163,8 +186,9 @@ class AccumulatingTransplant(Transplant):
         sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
         return {one.indices.name: one.values.name for one in sparse if names_rows_once(one.indices)}
 
-    def _check_losses(self) -> None:
-        for loss in () if self._statistics else losses_of(self.model, self._division.derivations):
+    def _check_losses(self, losses: Sequence[Tensor]) -> None:
+        is_accepted = self._divisor is not None or (self._statistics and not adds_up_rows(losses))
+        for loss in () if is_accepted else losses:
             problem = nonlinear_part(loss, self._sums)
             if problem is not None:
                 why, op = problem

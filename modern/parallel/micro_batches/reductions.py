@@ -11,7 +11,7 @@ import tensorflow as tf
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import Derivation, components, sums_loss
-from estimator_bridge.modern.step.split_checks import linear_operations
+from estimator_bridge.modern.step.split_checks import adds_up_rows, linear_operations
 
 _UNIQUE = ("Unique", "UniqueV2")
 _JOINS = ("ConcatV2", "Pack", "DynamicStitch", "ParallelDynamicStitch")
@@ -67,7 +67,8 @@ def reductions(model: ModelGraph, derivations: Sequence[Derivation]) -> Mapping[
         derivations: Calls of ``tf.gradients`` whose gradients are combined.
     """
     losses = losses_of(model, derivations)
-    terms = [] if sums_loss(model.graph) else [op.outputs[0] for loss in losses for op in linear_operations(loss)]
+    are_sums = sums_loss(model.graph) or adds_up_rows(losses)
+    terms = [] if are_sums else [op.outputs[0] for loss in losses for op in linear_operations(loss)]
     scalars = {one.name: Reduction.COMBINE for one in (*losses, *terms) if one.dtype.is_floating and one.shape.rank == 0}
     return scalars | of_gradients(gradient for one in derivations for gradient in one.gradients)
 

@@ -43,7 +43,8 @@ class RowCheck:
         reduced: Name of a tensor -> way to combine its values.
         function: Function that makes a function of a fragment.
         leaves: Names of the tensors of a batch.
-        sums: True if losses are declared to be sums over the rows; else they must be means.
+        sums: True if losses are sums over the rows, False if they are means; None if they are declared to be sums.
+        divisor: The last of ``outputs`` if it is a sum over the rows that divides the losses, which then are no plain means.
     """
 
     def __init__(
@@ -53,12 +54,15 @@ class RowCheck:
         reduced: Mapping[str, Reduction],
         function: Callable[[Fragment], Any],
         leaves: Sequence[str],
-        sums: bool,
+        sums: bool | None,
+        divisor: Tensor | None,
     ) -> None:
         self._sums = sums
-        drawn = _draws(ops)
+        self._is_divided = divisor is not None
+        drawn = draws(ops)
         drawing = {one.op for one in drawn}
-        ways = ((one, reduced.get(one.name)) for one in outputs)
+        combined = dict(reduced) if divisor is None else {**reduced, divisor.name: Reduction.COMBINE}
+        ways = ((one, combined.get(one.name)) for one in outputs)
         self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]
         self._leaves = leaves
         ends = [one for one, _ in self._outputs]
@@ -79,27 +83,33 @@ class RowCheck:
         return self._done.assign(done, read_value=False)
 
     def _compare(self, micro: MicroBatches, known: Mapping[str, Any]) -> Tensor:
-        enough = tf.debugging.Assert(micro.rows_of_smallest >= 2, [_TOO_FEW, micro.rows_of_smallest])
+        least = 4 if self._sums else 2
+        enough = tf.debugging.Assert(micro.rows_of_smallest >= least, [_TOO_FEW, micro.rows_of_smallest, least])
         with tf.control_dependencies([enough] if enough is not None else []):
             inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
         # Each exchange needs the same random numbers.
         values = self._draw([inputs[one.name] for one in self._draws.inputs])
         inputs |= dict(zip((one.name for one in self._draws.outputs), values, strict=True))
 
-        halves_fit = micro.may_have_any_size and not self._sums and not self._draws.outputs
+        halves_fit = micro.may_have_any_size and self._sums is not None and not self._draws.outputs
         has_halves = tf.cast((micro.half_of_smallest > 0) & halves_fit, tf.float64)
-        part = micro.half_of_smallest / micro.rows_of_smallest
-        weights = tf.stack([[1.0, 1.0, -1.0, -1.0, 0.0, 0.0], has_halves * tf.stack([1.0, 0.0, 0.0, 0.0, -part, part - 1.0])])
+        part = tf.constant(1.0, tf.float64) if self._is_divided else micro.half_of_smallest / micro.rows_of_smallest
+        rest = part if self._is_divided else 1.0 - part
+        # A difference of sums is that of the rows that differ: what each sum has once, e.g. regularization, goes away.
+        halves = [1.0, 0.0, 0.0, 0.0, -1.0, 0.0, -1.0, 1.0] if self._sums else [1.0, 0.0, 0.0, 0.0, -part, -rest, 0.0, 0.0]
+        weights = tf.stack([[1.0, 1.0, -1.0, -1.0, 0.0, 0.0, 0.0, 0.0], has_halves * tf.cast(tf.stack(halves), tf.float64)])
 
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
             own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
             results = self._compute([own[one.name] for one in self._fragment.inputs])
             totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
+            if self._is_divided:  # sums, of which each is a part
+                totals = [*(totals[-1] * one for one in totals[:-1]), totals[-1]]
             added = [old + tf.tensordot(weights[:, index], one, 0) for old, one in zip(sums, totals, strict=True)]
             return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
 
         zeros = [tf.zeros([], tf.float64) for _ in self._outputs]
-        count = 4 + 2 * tf.cast(has_halves, tf.int64)
+        count = 4 + (4 if self._sums else 2) * tf.cast(has_halves, tf.int64)
         _, sums, sizes = looped(lambda index, *_: index < count, body, [tf.constant(0, tf.int64), zeros, zeros])
         norms = tf.stack(sizes)
         checks = [self._zero(mark, [one[number] for one in sums], norms) for number, mark in enumerate((_MARK, _NO_MEAN))]
@@ -120,16 +130,17 @@ def check_of(
     reduced: Mapping[str, Reduction],
     function: Callable[[Fragment], Any],
     leaves: Sequence[str],
-    sums: bool,
+    sums: bool | None,
+    divisor: Tensor | None,
 ) -> RowCheck | None:
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
-    values_of = upstream([one.op for one in _draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
+    values_of = upstream([one.op for one in draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
     if any(is_source(op) and op.type != "VarHandleOp" for op in values_of):
         logging.warn(
             "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
         )
         return None
-    return RowCheck(ops, outputs, reduced, function, leaves, sums)
+    return RowCheck(ops, outputs, reduced, function, leaves, sums, divisor)
 
 
 @contextlib.contextmanager
@@ -146,20 +157,20 @@ def row_refusals() -> Iterator[None]:
             raise NotSupportedError(
                 UNEQUAL, expected="features and labels with the batch as first axis", fix=_WITHOUT
             ) from error
-        found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)", error.message)
+        found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)(?:\W+(\d+))?", error.message)
         if found is None:
             raise
         if found[1] == _TOO_FEW:
             raise NotSupportedError(
                 "The first batch has too few rows for the number of micro-batches.",
-                expected="at least 2 rows in each micro-batch, by which their independence is checked",
+                expected=f"at least {found[3]} rows in each micro-batch, by which their independence is checked",
                 received=f"{found[2]} in some of them",
                 fix="Give --micro a smaller number.",
             ) from error
         if found[1] == _NO_MEAN:
             raise NotSupportedError(
-                "The micro-batches of this model do not make up its batch: its loss is not the mean over the rows.",
-                expected="losses and gradients of a micro-batch that are the mean of those of its halves, or a declared sum",
+                "The micro-batches of this model do not make up its batch: its loss is neither the mean nor the sum over the rows.",
+                expected="losses and gradients of a micro-batch that are the mean of those of its halves, or the sum, if the loss is one",
                 received=f"another value of {found[2]!r}",
                 fix="Train without --micro, or write the loss as a mean over the rows.",
             ) from error
@@ -172,7 +183,8 @@ def row_refusals() -> Iterator[None]:
         ) from error
 
 
-def _draws(ops: Collection[Operation]) -> list[Tensor]:
+def draws(ops: Collection[Operation]) -> list[Tensor]:
+    """Returns the random numbers that operations draw."""
     if not ops:
         return []
     effects = Effects(next(iter(ops)).graph)

@@ -335,34 +335,137 @@ def test_a_loss_that_adds_up_rows_unseen_is_refused(tmp_path: Path) -> None:
         loss = tf.reduce_mean(tf.matmul(errors, tf.ones_like(errors), transpose_a=True))
         return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
 
-    with pytest.raises(NotSupportedError, match="its loss is not the mean over the rows"):
+    with pytest.raises(NotSupportedError, match="its loss is neither the mean nor the sum over the rows"):
         train(model_fn, tmp_path, 2)
 
 
+def minimized(loss: Any, mode: str) -> Any:
+    """Returns a spec that minimizes a loss by plain gradient descent."""
+    return spec(mode, loss, v1.train.GradientDescentOptimizer(0.01).minimize(loss, v1.train.get_global_step()))
+
+
+def added_up(features: Any, labels: Any, mode: str) -> Any:
+    return minimized(tf.reduce_sum(tf.square(linear(features["x"]) - labels), name="total"), mode)
+
+
+def halved_and_regularized(features: Any, labels: Any, mode: str) -> Any:
+    """Without the decay, or with K times of it, the steps would be others."""
+    loss = tf.nn.l2_loss(linear(features["x"]) + embedded(features["words"]) - labels, name="half") / 8.0
+    return minimized(loss + 0.5 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
+
+
+@pytest.mark.parametrize("model_fn", [added_up, halved_and_regularized])
+def test_an_undeclared_sum_over_the_rows_adds_up(model_fn: ModelFn, tmp_path: Path) -> None:
+    check_same(model_fn, tmp_path, (2,))
+
+
+def test_a_sum_over_something_else_than_rows_is_refused(tmp_path: Path) -> None:
+    """The loss is a mean, of which a sum is only the last operation: added up, it would be K times too large."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        return minimized(tf.reduce_sum(tf.reduce_mean(tf.square(linear(features["x"]) - labels), 0)), mode)
+
+    with pytest.raises(NotSupportedError, match="its loss is neither the mean nor the sum over the rows"):
+        train(model_fn, tmp_path, 2)
+
+
+def by_weights(features: Any, labels: Any, mode: str) -> Any:
+    """The mean over the rows with a weight, as tf.losses computes it, and a decay that each step has once."""
+    loss = v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"])
+    return minimized(loss + 0.5 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
+
+
+def divided(features: Any, labels: Any, mode: str) -> Any:
+    """The mean over the weights, as sequence_loss computes it; a part without weights divides by nothing."""
+    weights = features["weights"]
+    errors = weights * tf.square(linear(features["x"]) + embedded(features["words"]) - labels)
+    return minimized(tf.reduce_sum(errors) / (tf.reduce_sum(weights) + 1e-12), mode)
+
+
+def weighted_input(size: int = 8) -> Any:
+    weights = np.where(np.arange(len(Y)) % 8 > 3, 1.0 + np.abs(Y[:, 0]), 0.0).astype(np.float32)[:, None]
+    rows = tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS, "weights": weights}, Y))
+    return rows.repeat().batch(size)
+
+
+@pytest.mark.parametrize("model_fn", [by_weights, divided])
+def test_a_mean_over_weights_counts_each_part_by_its_weights(model_fn: ModelFn, tmp_path: Path) -> None:
+    check_same(model_fn, tmp_path, (2, 3, 4), input_fn=weighted_input)
+
+
+def test_a_part_that_divides_by_no_weights_adds_nothing(tmp_path: Path) -> None:
+    """Its loss and gradients are NaN."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        errors = features["weights"] * tf.square(linear(features["x"]) - labels)
+        return minimized(tf.reduce_sum(errors) / tf.reduce_sum(features["weights"]), mode)
+
+    losses, _ = check_same(model_fn, tmp_path, (2,), input_fn=weighted_input)
+    assert np.all(np.isfinite(losses))
+
+
 def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
-    def added_up(features: Any, labels: Any, mode: str) -> Any:
-        loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels), name="total")
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+    def quotient(over: Any, under: Any) -> ModelFn:
+        def model_fn(features: Any, labels: Any, mode: str) -> Any:
+            errors = features["weights"] * tf.square(linear(features["x"]) - labels)
+            return minimized(over(errors) / tf.identity(under(features["weights"]), "under"), mode)
 
-    def halved(features: Any, labels: Any, mode: str) -> Any:
-        loss = tf.nn.l2_loss(linear(features["x"]) - labels, name="half")
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+        return model_fn
 
-    def weighted(features: Any, labels: Any, mode: str) -> Any:
-        present = tf.cast(labels > 0, tf.float32)
-        loss = tf.reduce_sum(present * tf.square(linear(features["x"]) - labels)) / tf.reduce_sum(present, name="present")
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+    def two_divisors(features: Any, labels: Any, mode: str) -> Any:
+        errors = features["weights"] * tf.square(linear(features["x"]) - labels)
+        first, second = tf.reduce_sum(features["weights"], name="under"), tf.reduce_sum(tf.square(features["weights"]))
+        return minimized(tf.reduce_sum(errors) / first + tf.reduce_sum(errors) / second, mode)
 
     def added_up_first(features: Any, labels: Any, mode: str) -> Any:
-        loss = tf.reduce_mean(tf.reduce_sum(tf.square(linear(features["x"]) - labels), axis=0, name="rows"))
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+        return minimized(tf.reduce_mean(tf.reduce_sum(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
 
-    refused = ((added_up, "'total'"), (halved, "'half'"), (weighted, "'present'"), (added_up_first, "'rows'"))
+    total = tf.reduce_sum
+    refused: tuple[tuple[ModelFn, str], ...] = (
+        (quotient(tf.reduce_mean, total), "'under'"),
+        (quotient(total, tf.reduce_mean), "'under'"),
+        (quotient(total, lambda weights: total(weights) + 1.0), "'under'"),
+        (quotient(total, lambda weights: total(weights * tf.reduce_mean(v1.trainable_variables()[0]))), "'under'"),
+        (quotient(total, lambda weights: total(weights * tf.random.uniform([]))), "'under'"),
+        (two_divisors, "'under'"),
+        (added_up_first, "'rows'"),
+    )
     for model_fn, name in refused:
         with pytest.raises(
             NotSupportedError, match=f"The micro-batches of this model do not make up its batch: its loss.*{name}"
         ):
-            train(model_fn, tmp_path, 2)
+            train(model_fn, tmp_path, 2, weighted_input)
+
+
+def test_a_divisor_that_is_no_sum_over_the_rows_is_refused(tmp_path: Path) -> None:
+    """A sum is its last operation, but a mean over the rows is behind it: parts of other sizes would count too much."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        weights = 1.0 + features["weights"]
+        errors = weights * tf.square(linear(features["x"]) - labels)
+        return minimized(tf.reduce_sum(errors) / tf.reduce_sum(tf.reduce_mean(weights, 0)), mode)
+
+    with pytest.raises(NotSupportedError, match="its loss is neither the mean nor the sum over the rows"):
+        train(model_fn, tmp_path, 2, weighted_input)
+
+
+def test_undeclared_sums_that_cannot_be_checked_are_refused_by_name(tmp_path: Path) -> None:
+    """Dropout has other numbers in each part, parts of a fixed size have no halves, and statistics switch the check off."""
+
+    def dropped(features: Any, labels: Any, mode: str) -> Any:
+        return minimized(tf.reduce_sum(tf.square(linear(tf.nn.dropout(features["x"], rate=0.5)) - labels), name="total"), mode)
+
+    def fixed_input() -> Any:
+        return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, Y)).repeat().batch(8, drop_remainder=True)
+
+    ways: tuple[tuple[ModelFn, Any, dict[str, Any]], ...] = (
+        (dropped, regression_input, {}),
+        (added_up, fixed_input, {}),
+        (added_up, regression_input, {"micro_statistics": True}),
+    )
+    for model_fn, input_fn, options in ways:
+        with pytest.raises(NotSupportedError, match="its loss adds up the batch by 'total'"):
+            train(model_fn, tmp_path, 2, input_fn, **options)
 
 
 class _Asks(v1.train.SessionRunHook):

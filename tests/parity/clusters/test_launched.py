@@ -17,6 +17,7 @@ import pytest
 
 from tests.running import Ended, estimator_bridge_command
 
+pytestmark = pytest.mark.usefixtures("warm_python")
 SCRIPT = Path(__file__).parents[2] / "data" / "trains_as_cluster.py"
 PARAMETER_SERVER = ("--worker", 1, "--ps", 1)
 

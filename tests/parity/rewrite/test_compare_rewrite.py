@@ -16,7 +16,7 @@ from estimator_bridge.script.run import Script
 
 DATA = Path(__file__).parents[2] / "data" / "rewrites"
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_python")]
 
 
 def compared(name: str, *new_args: str) -> ParityResult:

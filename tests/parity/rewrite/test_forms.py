@@ -13,7 +13,7 @@ from estimator_bridge.parity.run import compare_rewrite
 from estimator_bridge.script.run import Script
 from tests.parity.rewrite.test_compare_rewrite import DATA
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_python")]
 
 FORMS = (
     *("arrays", "generator", "sequence", "class_weight", "validation", "validation_split", "train_on_batch", "train_on_arrays"),

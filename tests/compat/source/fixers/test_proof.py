@@ -18,7 +18,8 @@ MORE = {
     "objects": ("method",),
 }
 """Arguments of scripts that train another model with them."""
-pytestmark = pytest.mark.once  # printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow
+# Printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow.
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("warm_python")]
 RUNS = [*((name,) for name in WHOLE), *((name, argument) for name, arguments in MORE.items() for argument in arguments)]
 
 
