@@ -1,7 +1,7 @@
 """Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
 
 README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full`` runs
-every test on both TensorFlows.
+every test on the newest TensorFlow, and on the oldest one each fourth of those.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ FIRST = (  # the longest files start first, so that no process waits for the oth
 def mark(items: Iterable[pytest.Item]) -> None:
     """Marks tests ``once`` and ``slow`` by the tables above; a file can also mark single tests itself."""
     slow = frozenset(SLOW)
+    long = 0
     oldest = importlib.metadata.version("tensorflow").startswith("2.15.")
     cases: Counter[str] = Counter()
     for item in items:
@@ -108,6 +109,10 @@ def mark(items: Iterable[pytest.Item]) -> None:
         cases[test] += 1
         if skipped or _listed(item, slow):
             item.add_marker("slow")
+        if oldest and item.get_closest_marker("slow") and not item.get_closest_marker("once"):
+            long += 1
+            if long % 4:
+                item.add_marker("once")
 
 
 def order(items: list[pytest.Item]) -> None:

@@ -134,6 +134,7 @@ _REASONS: dict[str, dict[str, str]] = {
     "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager": {
         "__init__": "no run of a rewrite goes on from the checkpoints of another one"
     },
+    "tensorflow.python.saved_model.save": {"save_and_return_nodes": "keeps the exports of a rewrite"},
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch test_on_batch predict_on_batch": "a rewrite gets the batches and values of the old script"
     },

@@ -239,6 +239,13 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
                 received=" ".join([str(script), *script.args]),
                 fix="Name the rewrite directly after the old script.",
             )
+        if script.args and script.args[0].endswith(".py"):
+            raise BridgeError(
+                "There is no such rewrite.",
+                expected="compare OLD.py NEW.py, NEW.py an existing file",
+                received=script.args[0],
+                fix="Correct its name. If it is an argument of the old script, put -- before it.",
+            )
         return script, None
     named = [flag for flag, value in _one_script_options(arguments) if value]
     if named:

@@ -55,6 +55,25 @@ def test_a_wrong_rewrite_is_different_from_the_first_step_and_its_cause_is_named
     assert (result.cause.name, result.cause.step) == (cause, 1)
 
 
+@pytest.mark.parametrize(
+    ("export", "finding", "note", "not_compared"),
+    [
+        ("right", "", "", ()),
+        ("logits", "the answers 'probabilities' of the signature 'serving_default' differ", "", ()),
+        ("renamed", "", "answers of the signature 'serving_default' without a counterpart were not compared: new: more", ()),
+        ("one signature", "", "export-0: the new script's export has no signature logits.", ()),
+        ("none", "", "", ("export-0",)),
+    ],
+)
+def test_exports_answer_alike(export: str, finding: str, note: str, not_compared: tuple[str, ...]) -> None:
+    result = compared("served", f"--export={export}")
+
+    assert result.verdict == ("different" if finding else "equal"), result.findings
+    assert all(finding in one.message for one in result.findings)
+    assert any(note in one for one in result.notes)
+    assert result.not_compared == not_compared
+
+
 def test_the_forget_bias_of_the_old_scripts_cells_is_known() -> None:
     """Keras' own bias starts with 1, which only shows if the old one is not taken to do so, too."""
     old, new = Script(str(DATA / "lstm_old.py"), ("0.25",)), RewritePlan(Script(str(DATA / "lstm_new.py")))

@@ -74,6 +74,9 @@ def _of_signature(
     drawn = {output.old for output in again if output.rows_outside}
     if drawn:
         yield f"{call}: the answers {', '.join(sorted(drawn))} of the signature {name!r} were not compared, for they vary from run to run."
+    if result.unpaired:
+        alone = ", ".join(result.unpaired)
+        yield f"{call}: answers of the signature {name!r} without a counterpart were not compared: {alone}."
     for output in result.outputs:
         if output.rows_outside and output.old not in drawn:
             largest = "another shape" if output.max_abs_diff is None else f"max abs_diff {output.max_abs_diff:.3g}"

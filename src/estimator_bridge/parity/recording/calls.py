@@ -93,12 +93,7 @@ class TracedEngine(Engine):
         """Executes ``Estimator.export_saved_model`` and records the SavedModel."""
         exported = self._engine.export_saved_model(estimator, self._in_own_folder(call))
         if estimator.config.is_chief:
-            name = self._name("export")
-            folder = self._trace.folder / "exported" / name
-            shutil.copytree(os.fsdecode(exported), folder, copy_function=_link)
-            saved = folder / "variables" / "variables"
-            variables = str(saved) if saved.with_suffix(".index").exists() else None
-            self._trace.write("exported", call=name, signatures=signatures(folder), variables=variables, folder=str(folder))
+            keep_export(self._trace, self._name("export"), os.fsdecode(exported))
         return exported
 
     def _in_own_folder(self, call: Any) -> Any:
@@ -107,6 +102,21 @@ class TracedEngine(Engine):
     def _name(self, verb: str) -> str:
         self._seen[verb] += 1
         return f"{verb}-{self._seen[verb] - 1}"
+
+
+def keep_export(trace: Trace, name: str, exported: str) -> None:
+    """Records a SavedModel, and keeps its files whatever the script does to them.
+
+    Args:
+        trace: Trace of the side.
+        name: Name of the export.
+        exported: Folder of the SavedModel.
+    """
+    folder = trace.folder / "exported" / name
+    shutil.copytree(exported, folder, copy_function=_link)
+    saved = folder / "variables" / "variables"
+    variables = str(saved) if saved.with_suffix(".index").exists() else None
+    trace.write("exported", call=name, signatures=signatures(folder), variables=variables, folder=str(folder))
 
 
 def _link(file: str, target: str) -> None:

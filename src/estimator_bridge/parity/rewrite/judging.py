@@ -42,6 +42,7 @@ from estimator_bridge.parity.result import (
     Verdict,
     rel_diff,
 )
+from estimator_bridge.parity.rewrite.exports import export_findings
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
@@ -100,6 +101,7 @@ def judge_rewrite(
         if not group.is_equal
     ]
     of_inputs, input_notes = judge_inputs(new)
+    of_exports, export_notes, unexported = export_findings(old, new, (0, *evidence.anchored), thresholds)
     within = _within_freely(old, free, thresholds)
     rounded = [point for point in losses if point.step in within and _may_be_rounding(point, thresholds)]
     grown = _grown_from_rounding(losses, new, shaken, evidence, thresholds) if shaken else []
@@ -122,6 +124,7 @@ def judge_rewrite(
         *_final_variables(old, new, names, evidence),
         *metric_findings(metrics, thresholds, SIDES),
         *predictions,
+        *of_exports,
     ]
     random = list(_unequal_noise(old, new))
     verdict: Verdict = "not comparable" if random and findings else "different" if findings else "equal"
@@ -145,6 +148,7 @@ def judge_rewrite(
         *metric_notes,
         *update_notes,
         *prediction_notes,
+        *export_notes,
         *uncompared_predictions(old),
         *input_notes,
         *(f"Counted updates: {finding.message}" for finding in iterations if not outside),
@@ -173,7 +177,7 @@ def judge_rewrite(
         not_compared=(
             *not_compared,
             *unpredicted,
-            *(event["call"] for event in old.events("exported")),
+            *unexported,
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),

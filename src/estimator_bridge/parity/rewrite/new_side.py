@@ -30,7 +30,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     import tf_keras
 
     from estimator_bridge.parity.rewrite import dropout
-    from estimator_bridge.parity.rewrite.intercept import loops, models, tapes
+    from estimator_bridge.parity.rewrite.intercept import exports, loops, models, tapes
     from estimator_bridge.parity.rewrite.session import Session
 
     seed_globals()
@@ -41,6 +41,8 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)
+    if not (plan.is_free or plan.is_shaken or plan.looks):
+        exports.intercept(session)
     _keep_checkpoints_apart(trace.folder)
 
     def check() -> None:

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.batches import read_batches
+from estimator_bridge.parity.recording.calls import keep_export
 from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -82,6 +83,7 @@ class Session:
         self._active = False
         self.inputs = Inputs()
         self.predicted = 0
+        self._exported = 0
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
         self.own_rows: int | None = None  # rows of the own batch in whose place a loop of the script has a recorded one
         self.end_on_batch: Callable[[], None] = lambda: (
@@ -290,6 +292,11 @@ class Session:
         if event:
             self._evaluated.add(event["call"])
             self.trace.write("evaluated", **event)
+
+    def exported(self, folder: str) -> None:
+        """Records a SavedModel of the new script."""
+        keep_export(self.trace, f"export-{self._exported}", folder)
+        self._exported += 1
 
     def check(self, spec: Any, call: str) -> None:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""

@@ -1,0 +1,26 @@
+"""SavedModels that the new script writes, whichever function of TensorFlow or Keras it calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from estimator_bridge.parity.rewrite.session import Session
+from estimator_bridge.runtime.patching import wrap
+
+
+def intercept(session: Session) -> None:
+    """Keeps a copy of each SavedModel, for the life of the process.
+
+    Args:
+        session: Session of the new side.
+    """
+    from tensorflow.python.saved_model import save
+
+    def save_and_return_nodes(original: Callable[..., Any], model: Any, export_dir: Any, *args: Any, **kwargs: Any) -> Any:
+        saved = original(model, export_dir, *args, **kwargs)
+        session.exported(os.fsdecode(export_dir))
+        return saved
+
+    wrap(save, save_and_return_nodes=save_and_return_nodes)
