@@ -19,6 +19,7 @@ from estimator_bridge.parity.causes.structure.batches import batch_order, batch_
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
+from estimator_bridge.parity.exports.rewritten import export_findings
 from estimator_bridge.parity.judge import (
     evaluation_label,
     evaluations_of,
@@ -42,7 +43,6 @@ from estimator_bridge.parity.result import (
     Verdict,
     rel_diff,
 )
-from estimator_bridge.parity.rewrite.exports import export_findings
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
