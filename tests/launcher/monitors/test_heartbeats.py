@@ -14,7 +14,7 @@ from estimator_bridge.cluster.server_status import Answer, Health
 from estimator_bridge.cluster.tasks import TaskId
 from estimator_bridge.launcher import supervisor
 from estimator_bridge.launcher.layout import hosted_layout
-from estimator_bridge.launcher.monitors import heartbeats, readiness, restarts
+from estimator_bridge.launcher.monitors import heartbeats, readiness, restarts, stall
 from estimator_bridge.launcher.monitors.heartbeats import Heartbeats, Presence
 from estimator_bridge.launcher.monitors.readiness import Preflight
 from estimator_bridge.launcher.outcome import Outcome
@@ -250,6 +250,7 @@ def test_a_machine_that_is_killed_ends_those_that_train_in_step_with_it(
     """
     monkeypatch.setattr(heartbeats, "_BEAT_SECONDS", 0.1)
     monkeypatch.setattr(restarts, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(stall, "_STEPS_AFTER_LOSS", 0.0)  # as short as the silence below
     monkeypatch.setattr(supervisor, "_LEAD_SECONDS", 0.1)
     (one, other), chief = free_ports(2), TaskId("chief", 0)
     hosts, counts, shared = [f"127.0.0.1:{one}", f"127.0.0.2:{other}"], {"chief": 1, "worker": 1}, tmp_path / "shared"
