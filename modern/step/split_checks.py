@@ -12,8 +12,6 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
-_NOTHING = 1e-6
-"""Largest number that is added to a sum of weights only to keep it from being 0."""
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -62,20 +60,32 @@ def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | 
 
 def adds_up_rows(losses: Sequence[Tensor]) -> bool:
     """Returns True if all that losses combine of a batch are sums, so that they may add up its rows without declaring it."""
-    return all(_reductions(loss)[0] and nonlinear_part(loss, declared_sum=True) is None for loss in losses)
+    return all(
+        _reductions(loss)[0]
+        and nonlinear_part(loss, declared_sum=True) is None
+        and all(_reads_batch(op) or not _depends_on_batch(op) for op in linear_leaves(loss))  # e.g., the number of rows
+        for loss in losses
+    )
 
 
 def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
-    """Returns the sum over the batch, e.g. of weights, by which all that losses combine of a batch is divided; None if there is none."""
+    """Returns what divides all that losses combine of a batch, if that are sums and it is computed from the batch alone, e.g., of weights.
+
+    Returns:
+        A scalar; None if there is none, or several.
+    """
     leaves = {op for loss in losses for op in linear_leaves(loss) if _reads_batch(op)}
-    if not leaves or any(op.type not in _QUOTIENTS or not adds_up_rows(op.inputs) for op in leaves):
+    divisors = {op.inputs[1].name: op.inputs[1] for op in leaves if op.type in _QUOTIENTS}
+    if len(divisors) != 1 or any(op.type not in _QUOTIENTS or not _is_sum(op.inputs[0]) for op in leaves):
         return None
-    divisors = {op.inputs[1].ref() for op in leaves}
-    first = next(iter(divisors)).deref()
-    constants = [op for op in linear_leaves(first) if not _reads_batch(op)]
-    are_small = all(op.type == "Const" and abs(tf.get_static_value(op.outputs[0])) <= _NOTHING for op in constants)
-    is_data = not any(op.op_def.is_stateful for op in _values_of(first.op))
-    return first if len(divisors) == 1 and are_small and is_data else None
+    (divisor,) = divisors.values()
+    is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=_data_producers))
+    return divisor if is_data and divisor.shape.rank == 0 else None
+
+
+def _is_sum(numerator: Tensor) -> bool:
+    constants = (op for op in linear_leaves(numerator) if not _reads_batch(op))
+    return adds_up_rows([numerator]) and all(op.type == "Const" for op in constants)
 
 
 def _refused(why: str, op: Operation) -> NotSupportedError:
@@ -112,8 +122,8 @@ def linear_leaves(loss: Tensor) -> list[Operation]:
 
 
 def _linear_parents(op: Operation) -> list[Operation]:
-    """Returns the terms and factors of an operation, but none of a quotient, whose numerator is the sum of a mean."""
-    if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const":
+    """Returns the terms and factors of an operation, but none of a quotient by the batch, whose numerator is the sum of a mean."""
+    if op.type in _QUOTIENTS and _depends_on_batch(op.inputs[1].op):
         return []
     return [tensor.op for tensor in op.inputs] if op.type in _LINEAR else []
 
@@ -135,6 +145,15 @@ def _reads_batch(op: Operation) -> bool:
     return any(one.type == "Placeholder" for one in _values_of(op))
 
 
+def _depends_on_batch(op: Operation) -> bool:
+    """Returns True if the result of ``op`` depends on the values of a batch, or on their shapes."""
+    return any(one.type == "Placeholder" for one in upstream([op], parents=_data_producers))
+
+
 def _values_of(op: Operation) -> set[Operation]:
     """Returns the operations on whose values the result of ``op`` depends."""
-    return upstream([op], lambda one: one.type in OF_SHAPE_ALONE, lambda one: [tensor.op for tensor in one.inputs])
+    return upstream([op], lambda one: one.type in OF_SHAPE_ALONE, _data_producers)
+
+
+def _data_producers(op: Operation) -> list[Operation]:
+    return [tensor.op for tensor in op.inputs]

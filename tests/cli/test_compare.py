@@ -248,3 +248,12 @@ def test_a_separator_behind_two_scripts_belongs_to_neither(
     assert order.script.args == seen
     assert order.plan is not None
     assert order.plan.script.args == seen
+
+
+def test_a_rewrite_that_is_not_there_is_no_argument_of_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The comparison of the old script with itself would end EQUAL."""
+    monkeypatch.setattr(run, "run_side", lambda *arguments: pytest.fail("a side was started"))
+    assert main.main(["compare", "--out", str(tmp_path / "report"), str(write(tmp_path / "old.py", "")), "nwe.py"]) == 2
+    assert "There is no such rewrite." in capsys.readouterr().err

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, refused, upstream
-from estimator_bridge.modern.graph.model_graph import ModelGraph
-from estimator_bridge.modern.graph.optimizers.capture import sums_loss
+from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, refused, upstream
+from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.modern.graph.optimizers.capture import components, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.micro_batches.division import Division
 from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
 from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
-from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, data_producers, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
 from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
 from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part
 from estimator_bridge.modern.step.transplant import Parts, Transplant
+
+
+class _Divisor(NamedTuple):
+    """What a loss divides its sum over the batch by, e.g., the sum of weights.
+
+    Attributes:
+        of_part: Tensor that computes it from a micro-batch.
+        of_batch: Placeholder that losses and gradients read instead.
+    """
+
+    of_part: Tensor
+    of_batch: Tensor
 
 
 class AccumulatingTransplant(Transplant):
@@ -49,7 +61,7 @@ class AccumulatingTransplant(Transplant):
     """
 
     _sums = _declares_sum = False
-    _divisor: Tensor | None = None
+    _divisor: _Divisor | None = None
 
     def __init__(
         self,
@@ -73,6 +85,7 @@ class AccumulatingTransplant(Transplant):
         super().__init__(model, report, split, streams, place=place)
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
+        self._divisor = self._divisor or self._replaced_divisor()
         made = super()._planned(report)
         self._division = Division(self.model, made, self._statistics, self._reduced(made))
         self._prepare_losses()
@@ -86,10 +99,12 @@ class AccumulatingTransplant(Transplant):
         """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
         losses = losses_of(self.model, self._division.derivations)
         self._declares_sum = sums_loss(self.model.graph)
-        self._sums = self._declares_sum or (adds_up_rows(losses) and self._sums_can_be_checked)
-        self._divisor = None if self._sums else common_divisor(losses)
-        self._check_losses(losses)
-        if self._regularization is None and self._sums:  # once: later the graph is finished
+        at_once = (
+            sum(bool(part.each.operations & self._division.core) for part in self._division.parts) == 1
+        )  # else some are not checked
+        self._sums = self._declares_sum or (at_once and adds_up_rows(losses) and self._sums_can_be_checked(losses))
+        self._check_losses(losses, at_once)
+        if self._regularization is None and (self._sums or self._divisor):  # once: later the graph is finished
             self._regularization = Regularization(losses, self._division.derivations, self._division.each)
 
     @property
@@ -109,6 +124,7 @@ class AccumulatingTransplant(Transplant):
         def function(fragment: Fragment) -> Any:
             return store.function(dataclasses.replace(fragment, of_any_length=joined))
 
+        self._once: Any = self._regularization.function(store.function) if self._regularization else dict
         self._stages: list[tuple[Stage, Any]] = []
         self.times: list[Any] = []
         leaves = [leaf.name for leaf in self.model.batch]
@@ -121,9 +137,8 @@ class AccumulatingTransplant(Transplant):
                 tensor.op in self._division.each for tensor in part.each.fragment.inputs
             ):
                 ops = part.each.operations & self._division.core
-                ends = [*part.each.fragment.outputs, *([self._divisor] if self._divisor is not None else [])]
-                sums = None if self._declares_sum else self._sums
-                loop.check = check_of(ops, ends, reduced, apart.function, leaves, sums, self._divisor)
+                sums = None if self._declares_sum else self._sums or self._divisor is not None
+                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves, sums, self._once)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),
@@ -131,8 +146,7 @@ class AccumulatingTransplant(Transplant):
             ]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
-        self._weigh = None if self._divisor is None else self._weight_of(self._divisor, store)
-        self._once: Any = self._regularization.function(store.function) if self._regularization else dict
+        self._whole_divisor = self._divisor_function(self._divisor.of_part, store) if self._divisor else None
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
 
     def _pipelined(self, own: Any, parts: Sequence[Piece]) -> Loop:
@@ -150,27 +164,15 @@ class AccumulatingTransplant(Transplant):
     def _needs_independent_rows(self) -> bool:
         return not self._statistics
 
-    @property
-    def _sums_can_be_checked(self) -> bool:
-        """True if ``RowCheck`` sees all losses, and can tell sums from means."""
+    def _sums_can_be_checked(self, losses: Sequence[Tensor]) -> bool:
+        """Returns True if ``RowCheck`` can tell sums from means: parts have halves, in which nothing is drawn otherwise."""
         batch = tf.nest.flatten(self.model.pipeline.with_leaves(list(self.model.batch)))
         any_size = all(one.shape[0] is None for one in batch if tf.is_tensor(one))
-        at_once = sum(bool(part.each.operations & self._division.core) for part in self._division.parts) == 1
-        return any_size and at_once and self._needs_independent_rows and not draws(self._division.core)
+        return any_size and self._needs_independent_rows and not draws(upstream([loss.op for loss in losses], is_source))
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         (batch,) = batches
-        return MicroBatches(self.model.pipeline, self._number, batch, self._weigh)
-
-    def _weight_of(self, divisor: Tensor, store: VariableStore) -> Callable[[Sequence[Tensor]], Tensor]:
-        fragment = Fragment.cut(upstream([divisor.op], is_source), [divisor])
-        run, places = store.function(fragment), {leaf.name: place for place, leaf in enumerate(self.model.batch)}
-
-        def weigh(part: Sequence[Tensor]) -> Tensor:
-            (weight,) = run([part[places[one.name]] for one in fragment.inputs])
-            return tf.cast(weight, tf.float32)
-
-        return weigh
+        return MicroBatches(self.model.pipeline, self._number, batch, alike=self._divisor is not None)
 
     def _outputs_of(
         self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
@@ -178,16 +180,47 @@ class AccumulatingTransplant(Transplant):
         if not isinstance(run, Loop):
             return super()._outputs_of(fragment, run, known, batches)
         micro = self._micro_batches(batches)
+        if (
+            self._divisor and self._whole_divisor
+        ):  # the mean of the parts, each a sum divided by this, is the sum of all divided by that of the batch
+            whole = self._whole_divisor(batches[0])
+            known = {**known, self._divisor.of_batch.name: whole / tf.cast(micro.count, whole.dtype)}
         with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
-            return run.run(micro, known, self._once())
+            return run.run(micro, known, self._once() if self._sums else {})
 
     def _unique(self) -> dict[str, str]:
         """Returns the gradients whose rows of all micro-batches are added up: name of indices -> name of values."""
         sparse = [one for part in self._division.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)]
         return {one.indices.name: one.values.name for one in sparse if names_rows_once(one.indices)}
 
-    def _check_losses(self, losses: Sequence[Tensor]) -> None:
-        is_accepted = self._divisor is not None or (self._statistics and not adds_up_rows(losses))
+    def _replaced_divisor(self) -> _Divisor | None:
+        """Makes losses and gradients read the divisor of the whole batch, if there is one and their sums can be checked."""
+        losses = losses_of(self.model, self.model.derivations)
+        divisor = common_divisor(losses) if self._sums_can_be_checked(losses) else None
+        if divisor is None:
+            return None
+        gradients = components(gradient for one in self.model.derivations for gradient in one.gradients)
+        readers = upstream([tensor.op for tensor in (*losses, *gradients)], is_source) & set(divisor.consumers())
+        with self.model.graph.as_default():
+            of_batch = v1.placeholder_with_default(divisor, [], f"{BATCH}_{divisor.op.name}")
+        for op in readers:
+            for place, tensor in enumerate(op.inputs):
+                if tensor.name == divisor.name:
+                    op._update_input(place, of_batch)
+        return _Divisor(divisor, of_batch)
+
+    def _divisor_function(self, divisor: Tensor, store: VariableStore) -> Callable[[Sequence[Tensor]], Tensor]:
+        fragment = Fragment.cut(upstream([divisor.op], is_source, data_producers), [divisor])
+        run, places = store.function(fragment), {leaf.name: place for place, leaf in enumerate(self.model.batch)}
+
+        def of_batch(batch: Sequence[Tensor]) -> Tensor:
+            (whole,) = run([batch[places[one.name]] for one in fragment.inputs])
+            return whole
+
+        return of_batch
+
+    def _check_losses(self, losses: Sequence[Tensor], at_once: bool) -> None:
+        is_accepted = (self._divisor is not None and at_once) or (self._statistics and not adds_up_rows(losses))
         for loss in () if is_accepted else losses:
             problem = nonlinear_part(loss, self._sums)
             if problem is not None:

@@ -21,20 +21,15 @@ class MicroBatches:
         pipeline: Pipeline of the input_fn.
         number: Number of parts; a batch with fewer rows has a part for each row.
         batch: Tensors of a batch, in the order of ``pipeline.leaves``.
-        weigh: Function of the tensors of a part that returns what it counts; None if a part counts by its rows.
+        alike: True if each part counts the same; else it counts by its rows.
 
     Attributes:
         count: Number of parts as a scalar of int64.
         are_equal: True if all parts surely have the same number of rows.
     """
 
-    def __init__(
-        self,
-        pipeline: InputPipeline,
-        number: int,
-        batch: Sequence[Tensor],
-        weigh: Callable[[Sequence[Tensor]], Tensor] | None = None,
-    ) -> None:
+    def __init__(self, pipeline: InputPipeline, number: int, batch: Sequence[Tensor], alike: bool = False) -> None:
+        self._alike = alike
         flat = tf.nest.flatten(pipeline.with_leaves(list(batch)))
         self._tensors = [one for one in flat if tf.is_tensor(one)]
         sizes = {one.shape[0] for one in self._tensors if not isinstance(one, tf.SparseTensor)}
@@ -45,7 +40,6 @@ class MicroBatches:
         checks = [tf.debugging.assert_equal(rows_of(one), self._rows, UNEQUAL) for one in self._tensors[1:]]
         with tf.control_dependencies([check for check in checks if check is not None]):
             self.count = tf.clip_by_value(self._rows, 1, number)
-        self._shares = None if weigh is None else self._weighed(weigh)
 
     def part(self, index: Tensor) -> list[Tensor]:
         """Returns the tensors of one part, in the order of ``pipeline.leaves``."""
@@ -55,9 +49,8 @@ class MicroBatches:
         """Returns rows of the first two parts, each of the size of the smallest part, ``rows_of_smallest``, which must be at least 2.
 
         Args:
-            index: 0, 1: the first or second part. 2, 3: those of both after an exchange of their second halves. The others only if
-                parts may have any size, with halves of ``half_of_smallest``. 4, 5: the first or second half of the first part.
-                6, 7: the first half of the second part, with the second half of the first part or alone.
+            index: 0, 1: the first or second part. 2, 3: those of both after an exchange of their second halves. 4, 5: the first or
+                second half of the first part, which only parts of any size may have.
         """
         size = self.rows_of_smallest
         half, even = size // 2, self.half_of_smallest
@@ -68,8 +61,6 @@ class MicroBatches:
             ((size, size + half), (half, size)),
             ((0, even), (even, even)),
             ((even, size), (size, size)),
-            ((even, size), (size, size + even)),
-            ((size, size), (size, size + even)),
         ])[index]  # fmt: skip
         return self._cut([(limits[number, 0], limits[number, 1]) for number in range(2)])
 
@@ -95,23 +86,16 @@ class MicroBatches:
         return flat
 
     def share(self, index: Tensor, sums: bool) -> Tensor | None:
-        """Returns what a part counts, divided by the mean of all parts, as float32; None if all parts count the same.
+        """Returns the rows of a part, divided by the mean number of rows, as float32; None if all parts count the same.
 
         Args:
             index: Number of the part.
             sums: True if losses are added up, and so are those of parts of any size.
         """
-        if self._shares is not None:
-            return self._shares[index]
-        if self.are_equal or sums:
+        if self.are_equal or self._alike or sums:
             return None
         start, end = self._limits(index)
         return tf.cast((end - start) * self.count, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
-
-    def _weighed(self, weigh: Callable[[Sequence[Tensor]], Tensor]) -> Tensor:
-        weights = tf.map_fn(lambda index: weigh(self.part(index)), tf.range(self.count), fn_output_signature=tf.float32)
-        mean = tf.reduce_mean(weights)
-        return tf.where(mean == 0.0, 1.0, weights / mean)  # without any weight, each part is what the batch is
 
     def _limits(self, index: Tensor) -> tuple[Tensor, Tensor]:
         return index * self._rows // self.count, (index + 1) * self._rows // self.count
@@ -274,7 +258,7 @@ def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
 
 def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:
     if share is not None and way in (Reduction.COMBINE, Reduction.JOIN, Reduction.MEAN):
-        value = tf.math.multiply_no_nan(value, tf.cast(share, value.dtype))  # a part without weights may divide by 0
+        value *= tf.cast(share, value.dtype)
     if way in (Reduction.COMBINE, Reduction.MEAN):
         return state + value
     return value if way is Reduction.LAST else state.write(tf.cast(index, tf.int32), value)

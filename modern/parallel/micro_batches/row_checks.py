@@ -43,8 +43,8 @@ class RowCheck:
         reduced: Name of a tensor -> way to combine its values.
         function: Function that makes a function of a fragment.
         leaves: Names of the tensors of a batch.
-        sums: True if losses are sums over the rows, False if they are means; None if they are declared to be sums.
-        divisor: The last of ``outputs`` if it is a sum over the rows that divides the losses, which then are no plain means.
+        sums: True if losses must be sums over the rows, False for means; None for sums that are declared, which are not checked.
+        once: Function that returns what each sum adds, but the batch has once: name of a loss or gradient -> value.
     """
 
     def __init__(
@@ -55,14 +55,13 @@ class RowCheck:
         function: Callable[[Fragment], Any],
         leaves: Sequence[str],
         sums: bool | None,
-        divisor: Tensor | None,
+        once: Callable[[], Mapping[str, Tensor]],
     ) -> None:
         self._sums = sums
-        self._is_divided = divisor is not None
+        self._once = once
         drawn = draws(ops)
         drawing = {one.op for one in drawn}
-        combined = dict(reduced) if divisor is None else {**reduced, divisor.name: Reduction.COMBINE}
-        ways = ((one, combined.get(one.name)) for one in outputs)
+        ways = ((one, reduced.get(one.name)) for one in outputs)
         self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]
         self._leaves = leaves
         ends = [one for one, _ in self._outputs]
@@ -83,7 +82,7 @@ class RowCheck:
         return self._done.assign(done, read_value=False)
 
     def _compare(self, micro: MicroBatches, known: Mapping[str, Any]) -> Tensor:
-        least = 4 if self._sums else 2
+        least = 4 if self._sums else 2  # sums are seen by halves alone
         enough = tf.debugging.Assert(micro.rows_of_smallest >= least, [_TOO_FEW, micro.rows_of_smallest, least])
         with tf.control_dependencies([enough] if enough is not None else []):
             inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
@@ -93,24 +92,29 @@ class RowCheck:
 
         halves_fit = micro.may_have_any_size and self._sums is not None and not self._draws.outputs
         has_halves = tf.cast((micro.half_of_smallest > 0) & halves_fit, tf.float64)
-        part = tf.constant(1.0, tf.float64) if self._is_divided else micro.half_of_smallest / micro.rows_of_smallest
-        rest = part if self._is_divided else 1.0 - part
-        # A difference of sums is that of the rows that differ: what each sum has once, e.g. regularization, goes away.
-        halves = [1.0, 0.0, 0.0, 0.0, -1.0, 0.0, -1.0, 1.0] if self._sums else [1.0, 0.0, 0.0, 0.0, -part, -rest, 0.0, 0.0]
-        weights = tf.stack([[1.0, 1.0, -1.0, -1.0, 0.0, 0.0, 0.0, 0.0], has_halves * tf.cast(tf.stack(halves), tf.float64)])
+        part = micro.half_of_smallest / micro.rows_of_smallest
+        halves = [-1.0, -1.0] if self._sums else [-part, part - 1.0]
+        weights = tf.stack(
+            [[1.0, 1.0, -1.0, -1.0, 0.0, 0.0], has_halves * tf.cast(tf.stack([1.0, 0.0, 0.0, 0.0, *halves]), tf.float64)]
+        )
 
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
             own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
             results = self._compute([own[one.name] for one in self._fragment.inputs])
             totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
-            if self._is_divided:  # sums, of which each is a part
-                totals = [*(totals[-1] * one for one in totals[:-1]), totals[-1]]
             added = [old + tf.tensordot(weights[:, index], one, 0) for old, one in zip(sums, totals, strict=True)]
             return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
 
         zeros = [tf.zeros([], tf.float64) for _ in self._outputs]
-        count = 4 + (4 if self._sums else 2) * tf.cast(has_halves, tf.int64)
+        count = 4 + 2 * tf.cast(has_halves, tf.int64)
         _, sums, sizes = looped(lambda index, *_: index < count, body, [tf.constant(0, tf.int64), zeros, zeros])
+        once = self._once() if self._sums else {}
+        sums = [
+            total + tf.tensordot(tf.constant([0.0, 1.0], tf.float64), _total(once[one.name], way), 0)
+            if one.name in once
+            else total
+            for total, (one, way) in zip(sums, self._outputs, strict=True)
+        ]
         norms = tf.stack(sizes)
         checks = [self._zero(mark, [one[number] for one in sums], norms) for number, mark in enumerate((_MARK, _NO_MEAN))]
         with tf.control_dependencies([check for check in checks if check is not None]):
@@ -131,7 +135,7 @@ def check_of(
     function: Callable[[Fragment], Any],
     leaves: Sequence[str],
     sums: bool | None,
-    divisor: Tensor | None,
+    once: Callable[[], Mapping[str, Tensor]],
 ) -> RowCheck | None:
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
     values_of = upstream([one.op for one in draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
@@ -140,7 +144,7 @@ def check_of(
             "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
         )
         return None
-    return RowCheck(ops, outputs, reduced, function, leaves, sums, divisor)
+    return RowCheck(ops, outputs, reduced, function, leaves, sums, once)
 
 
 @contextlib.contextmanager

@@ -244,7 +244,7 @@ def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, Rewrit
                 "There is no such rewrite.",
                 expected="compare OLD.py NEW.py, NEW.py an existing file",
                 received=script.args[0],
-                fix="Correct its name. If it is an argument of the old script, put -- before it.",
+                fix="Correct its name. If it is an argument of the old script, let another one come first.",
             )
         return script, None
     named = [flag for flag, value in _one_script_options(arguments) if value]

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--export", default="right", choices=["right", "logits", "renamed", "one signature", "none"])
+parser.add_argument("--export", default="right", choices=["right", "two", "logits", "renamed", "one signature", "none"])
 export = parser.parse_args().export
 
 random = np.random.RandomState(0)
@@ -36,4 +36,6 @@ if export == "one signature":
     del signatures["logits"]
 if export != "none":
     with tempfile.TemporaryDirectory() as folder:  # gone before the comparison reads it
+        if export == "two":
+            model.save(f"{folder}/keras", save_format="tf")  # with another signature of the same name
         tf.saved_model.save(model, folder, signatures)

@@ -369,66 +369,86 @@ def test_a_sum_over_something_else_than_rows_is_refused(tmp_path: Path) -> None:
         train(model_fn, tmp_path, 2)
 
 
+def errors(features: Any, labels: Any) -> Any:
+    return features["weights"] * tf.square(linear(features["x"]) + embedded(features["words"]) - labels)
+
+
 def by_weights(features: Any, labels: Any, mode: str) -> Any:
-    """The mean over the rows with a weight, as tf.losses computes it, and a decay that each step has once."""
-    loss = v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"])
-    return minimized(loss + 0.5 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
+    """As sequence_loss computes it, beside a decay that each step has once; the term has a summary of its own."""
+    mean = tf.reduce_sum(errors(features, labels)) / (tf.reduce_sum(features["weights"]) + 1e-12)
+    v1.summary.scalar("mean", mean)
+    return minimized(mean + 0.5 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
 
 
-def divided(features: Any, labels: Any, mode: str) -> Any:
-    """The mean over the weights, as sequence_loss computes it; a part without weights divides by nothing."""
-    weights = features["weights"]
-    errors = weights * tf.square(linear(features["x"]) + embedded(features["words"]) - labels)
-    return minimized(tf.reduce_sum(errors) / (tf.reduce_sum(weights) + 1e-12), mode)
+def by_the_rare(features: Any, labels: Any, mode: str) -> Any:
+    """As a focal loss: a part has rows, but may have none of those that are counted."""
+    rare = tf.reduce_sum(tf.cast(features["weights"] > 1.0, tf.float32), name="rare")
+    v1.summary.scalar("rare", rare)
+    return minimized(tf.reduce_sum(tf.square(linear(features["x"]) - labels)) / rare, mode)
+
+
+def by_a_bounded_mean(features: Any, labels: Any, mode: str) -> Any:
+    """Neither a sum nor additive: it is computed from the whole batch."""
+    divisor = tf.maximum(tf.reduce_sum(tf.reduce_mean(features["weights"], 0)), 0.5) + 1.0
+    first = tf.reduce_sum(errors(features, labels)) / divisor
+    return minimized(first + tf.nn.l2_loss(labels - features["x"][:, :1] * v1.trainable_variables()[0][0]) / divisor, mode)
 
 
 def weighted_input(size: int = 8) -> Any:
+    """The first half of each eight rows weighs nothing."""
     weights = np.where(np.arange(len(Y)) % 8 > 3, 1.0 + np.abs(Y[:, 0]), 0.0).astype(np.float32)[:, None]
     rows = tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS, "weights": weights}, Y))
     return rows.repeat().batch(size)
 
 
-@pytest.mark.parametrize("model_fn", [by_weights, divided])
-def test_a_mean_over_weights_counts_each_part_by_its_weights(model_fn: ModelFn, tmp_path: Path) -> None:
-    check_same(model_fn, tmp_path, (3,), input_fn=weighted_input)
-
-
-def test_a_part_that_divides_by_no_weights_adds_nothing(tmp_path: Path) -> None:
-    """Its loss and gradients are NaN."""
-
-    def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        errors = features["weights"] * tf.square(linear(features["x"]) - labels)
-        return minimized(tf.reduce_sum(errors) / tf.reduce_sum(features["weights"]), mode)
-
+@pytest.mark.parametrize("model_fn", [by_weights, by_the_rare, by_a_bounded_mean])
+def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_the_whole_batch(
+    model_fn: ModelFn, tmp_path: Path
+) -> None:
     losses, _ = check_same(model_fn, tmp_path, (2,), input_fn=weighted_input)
     assert np.all(np.isfinite(losses))
 
 
+def test_parts_of_unequal_size_count_alike_if_the_batch_divides_their_sums(tmp_path: Path) -> None:
+    check_same(by_weights, tmp_path, (3,), input_fn=lambda: weighted_input(14))
+
+
 def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
+    total = tf.reduce_sum
+
     def quotient(over: Any, under: Any) -> ModelFn:
         def model_fn(features: Any, labels: Any, mode: str) -> Any:
-            errors = features["weights"] * tf.square(linear(features["x"]) - labels)
-            return minimized(over(errors) / tf.identity(under(features["weights"]), "under"), mode)
+            weighted = features["weights"] * tf.square(linear(features["x"]) - labels)
+            return minimized(over(weighted) / tf.identity(under(features["weights"]), "under"), mode)
 
         return model_fn
 
+    def of_losses(features: Any, labels: Any, mode: str) -> Any:
+        return minimized(v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"]), mode)
+
     def two_divisors(features: Any, labels: Any, mode: str) -> Any:
-        errors = features["weights"] * tf.square(linear(features["x"]) - labels)
-        first, second = tf.reduce_sum(features["weights"], name="under"), tf.reduce_sum(tf.square(features["weights"]))
-        return minimized(tf.reduce_sum(errors) / first + tf.reduce_sum(errors) / second, mode)
+        loss = total(features["weights"] * tf.square(linear(features["x"]) - labels))
+        return minimized(loss / total(features["weights"], name="under") + loss / total(features["weights"] ** 2), mode)
 
     def added_up_first(features: Any, labels: Any, mode: str) -> Any:
-        return minimized(tf.reduce_mean(tf.reduce_sum(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
+        return minimized(tf.reduce_mean(total(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
 
-    total = tf.reduce_sum
+    def by_hand(features: Any, labels: Any, mode: str) -> Any:
+        rows = tf.cast(tf.shape(labels)[0], tf.float32)
+        return minimized(total(tf.square(linear(features["x"]) - labels), name="rows") * (1.0 / rows), mode)
+
+    def decayed(weighted: Any) -> Any:
+        return total(weighted) + 1e-6 * tf.nn.l2_loss(v1.trainable_variables()[0])
+
     refused: tuple[tuple[ModelFn, str], ...] = (
         (quotient(tf.reduce_mean, total), "'under'"),
-        (quotient(total, tf.reduce_mean), "'under'"),
-        (quotient(total, lambda weights: total(weights) + 1.0), "'under'"),
+        (quotient(decayed, total), "'under'"),
         (quotient(total, lambda weights: total(weights * tf.reduce_mean(v1.trainable_variables()[0]))), "'under'"),
         (quotient(total, lambda weights: total(weights * tf.random.uniform([]))), "'under'"),
+        (of_losses, "num_present'"),
         (two_divisors, "'under'"),
         (added_up_first, "'rows'"),
+        (by_hand, "'rows'"),
     )
     for model_fn, name in refused:
         with pytest.raises(
@@ -437,16 +457,19 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
             train(model_fn, tmp_path, 2, weighted_input)
 
 
-def test_a_divisor_that_is_no_sum_over_the_rows_is_refused(tmp_path: Path) -> None:
-    """A sum is its last operation, but a mean over the rows is behind it: parts of other sizes would count too much."""
+def of_fixed_size() -> Any:
+    return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, Y)).repeat().batch(8, drop_remainder=True)
+
+
+def test_a_sum_that_is_divided_by_a_constant_stays_a_sum(tmp_path: Path) -> None:
+    """However the constant is made; it is no number of rows of a part."""
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        weights = 1.0 + features["weights"]
-        errors = weights * tf.square(linear(features["x"]) - labels)
-        return minimized(tf.reduce_sum(errors) / tf.reduce_sum(tf.reduce_mean(weights, 0)), mode)
+        return minimized(tf.reduce_sum(tf.square(linear(features["x"]) - labels)) / tf.cast(8, tf.float32), mode)
 
-    with pytest.raises(NotSupportedError, match="its loss is neither the mean nor the sum over the rows"):
-        train(model_fn, tmp_path, 2, weighted_input)
+    check_same(model_fn, tmp_path / "any", (2,))
+    with pytest.raises(NotSupportedError, match="its loss adds up the batch by 'Sum'"):
+        train(model_fn, tmp_path / "fixed", 2, of_fixed_size)
 
 
 def test_undeclared_sums_that_cannot_be_checked_are_refused_by_name(tmp_path: Path) -> None:
@@ -455,12 +478,9 @@ def test_undeclared_sums_that_cannot_be_checked_are_refused_by_name(tmp_path: Pa
     def dropped(features: Any, labels: Any, mode: str) -> Any:
         return minimized(tf.reduce_sum(tf.square(linear(tf.nn.dropout(features["x"], rate=0.5)) - labels), name="total"), mode)
 
-    def fixed_input() -> Any:
-        return tf.data.Dataset.from_tensor_slices(({"x": X, "words": WORDS}, Y)).repeat().batch(8, drop_remainder=True)
-
     ways: tuple[tuple[ModelFn, Any, dict[str, Any]], ...] = (
         (dropped, regression_input, {}),
-        (added_up, fixed_input, {}),
+        (added_up, of_fixed_size, {}),
         (added_up, regression_input, {"micro_statistics": True}),
     )
     for model_fn, input_fn, options in ways:

@@ -17,8 +17,8 @@ def export_findings(
 ) -> tuple[list[ParityFinding], list[str], list[str]]:
     """Compares the answers of exports.
 
-    An export's counterpart is the next one after as many steps. There the new side has the old side's values, so that answers differ only if
-    the model of the export, its signature or its names do.
+    An export's counterpart is that after as many steps whose signatures have the most inputs and outputs of the same names; of several, the
+    last. There the new side has the old side's values, so that answers differ only if the model of the export or its names do.
 
     Args:
         old, new: Traces of the sides.
@@ -32,13 +32,12 @@ def export_findings(
     found: list[ParityFinding | str] = []
     alone: list[str] = []
     left = list(_after_steps(new))
-    start = next(old.events("step"), {"step": 1})["step"] - 1
-    for event in old.events("exported"):
-        steps = _step_of(event) - start
-        pair = next((one for one in left if one[0] == steps and _served(event) & _served(one[1])), None)
-        if pair is None or steps not in anchored:
+    for steps, event in exports_of(old):
+        there = [one for one in left if one[0] == steps and _served(event) & _served(one[1])]
+        if not there or steps not in anchored:
             alone.append(event["call"])
             continue
+        pair = max(reversed(there), key=lambda one: len(_names(event) & _names(one[1])))
         left.remove(pair)
         with quiet_start_up():
             from estimator_bridge.parity.exports.recorded import answer_findings
@@ -49,6 +48,15 @@ def export_findings(
     return [one for one in found if isinstance(one, ParityFinding)], [one for one in found if isinstance(one, str)], alone
 
 
+def exports_of(old: Trace) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields each export of the old script and the number of steps before it, which may be written before the event of its last step."""
+    start = next(old.events("step"), {"step": 1})["step"] - 1
+    for event in old.events("exported"):
+        index = read_index(event["variables"]) if event["variables"] else None
+        step = int(read_value(index, "global_step")) if index and "global_step" in index.entries else -1
+        yield step - start, event
+
+
 def _after_steps(trace: Trace) -> Iterator[tuple[int, dict[str, Any]]]:
     steps = 0
     for event in trace.events("step", "exported"):
@@ -57,10 +65,10 @@ def _after_steps(trace: Trace) -> Iterator[tuple[int, dict[str, Any]]]:
             yield steps, event
 
 
-def _step_of(event: dict[str, Any]) -> int:
-    """Returns the global step of an export of TensorFlow 1; it may be written before the event of its last step."""
-    index = read_index(event["variables"]) if event["variables"] else None
-    return int(read_value(index, "global_step")) if index and "global_step" in index.entries else -1
+def _names(event: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Returns the signature, the part and the name of each input and output."""
+    signatures = event["signatures"].items()
+    return {(name, part, key) for name, signature in signatures for part, keys in signature.items() for key in keys}
 
 
 def _served(event: dict[str, Any]) -> set[str]:

@@ -104,6 +104,9 @@ class TracedEngine(Engine):
         return f"{verb}-{self._seen[verb] - 1}"
 
 
+_PARTS = {"saved_model.pb", "variables", "assets", "assets.extra", "fingerprint.pb"}
+
+
 def keep_export(trace: Trace, name: str, exported: str) -> None:
     """Records a SavedModel, and keeps its files whatever the script does to them.
 
@@ -113,7 +116,8 @@ def keep_export(trace: Trace, name: str, exported: str) -> None:
         exported: Folder of the SavedModel.
     """
     folder = trace.folder / "exported" / name
-    shutil.copytree(exported, folder, copy_function=_link)
+    others = {child.name for child in Path(exported).iterdir()} - _PARTS  # the folder may hold what is not the model's
+    shutil.copytree(exported, folder, copy_function=_link, ignore=lambda path, names: others if path == exported else ())
     saved = folder / "variables" / "variables"
     variables = str(saved) if saved.with_suffix(".index").exists() else None
     trace.write("exported", call=name, signatures=signatures(folder), variables=variables, folder=str(folder))

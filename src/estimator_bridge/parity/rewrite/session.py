@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.exports.rewritten import exports_of
 from estimator_bridge.parity.recording.batches import read_batches
 from estimator_bridge.parity.recording.calls import keep_export
 from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows
@@ -84,6 +85,7 @@ class Session:
         self.inputs = Inputs()
         self.predicted = 0
         self._exported = 0
+        self._export_steps = {steps for steps, _ in exports_of(old)}
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
         self.own_rows: int | None = None  # rows of the own batch in whose place a loop of the script has a recorded one
         self.end_on_batch: Callable[[], None] = lambda: (
@@ -294,8 +296,13 @@ class Session:
             self.trace.write("evaluated", **event)
 
     def exported(self, folder: str) -> None:
-        """Records a SavedModel of the new script."""
-        keep_export(self.trace, f"export-{self._exported}", folder)
+        """Records a SavedModel of the new script if it may be the counterpart of one that the old script wrote after as many steps."""
+        if self.in_step or self.weights is None or self.index not in self._export_steps:
+            return
+        try:
+            keep_export(self.trace, f"export-{self._exported}", folder)
+        except OSError as error:  # e.g., it is on another file system than the system's
+            self.note(f"The new script's export {folder} could not be read: {error}")
         self._exported += 1
 
     def check(self, spec: Any, call: str) -> None:

@@ -19,6 +19,8 @@ def intercept(session: Session) -> None:
     from tensorflow.python.saved_model import save
 
     def save_and_return_nodes(original: Callable[..., Any], model: Any, export_dir: Any, *args: Any, **kwargs: Any) -> Any:
+        if session.in_step and session.has_trained():
+            session.open_loop()  # ends the step of a loop of the script, after which the old script's values come back
         saved = original(model, export_dir, *args, **kwargs)
         session.exported(os.fsdecode(export_dir))
         return saved
