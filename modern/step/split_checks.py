@@ -79,6 +79,10 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     if len(divisors) != 1 or any(op.type not in _QUOTIENTS or not _is_sum(op.inputs[0]) for op in leaves):
         return None
     (divisor,) = divisors.values()
+    if (
+        set(divisor.consumers()) & upstream([loss.op for loss in losses]) > leaves
+    ):  # e.g., weights that were divided by it before
+        return None
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=_data_producers))
     return divisor if is_data and divisor.shape.rank == 0 else None
 

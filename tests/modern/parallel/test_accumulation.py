@@ -430,6 +430,10 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         loss = total(features["weights"] * tf.square(linear(features["x"]) - labels))
         return minimized(loss / total(features["weights"], name="under") + loss / total(features["weights"] ** 2), mode)
 
+    def divided_twice(features: Any, labels: Any, mode: str) -> Any:
+        under = total(features["weights"], name="under")
+        return minimized(total(features["weights"] / under * tf.square(linear(features["x"]) - labels)) / under, mode)
+
     def added_up_first(features: Any, labels: Any, mode: str) -> Any:
         return minimized(tf.reduce_mean(total(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
 
@@ -447,6 +451,7 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         (quotient(total, lambda weights: total(weights * tf.random.uniform([]))), "'under'"),
         (of_losses, "num_present'"),
         (two_divisors, "'under'"),
+        (divided_twice, "'under'"),
         (added_up_first, "'rows'"),
         (by_hand, "'rows'"),
     )
