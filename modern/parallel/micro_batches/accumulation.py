@@ -25,7 +25,7 @@ from estimator_bridge.modern.step.transplant import Parts, Transplant
 
 
 class _Divisor(NamedTuple):
-    """What a loss divides its sum over the batch by, e.g., the sum of weights.
+    """A number by which losses divide their sums over the batch, e.g., the sum of weights.
 
     Attributes:
         of_part: Tensor that computes it from a micro-batch.
