@@ -74,7 +74,10 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     Returns:
         A scalar; None if there is none, or several.
     """
-    leaves = {op for loss in losses for op in linear_leaves(loss) if _reads_batch(op)}
+    combined = {op for loss in losses for op in linear_leaves(loss)}
+    leaves = {op for op in combined if _reads_batch(op)}
+    if any(map(_depends_on_batch, combined - leaves)):  # on its number of rows
+        return None
     divisors = {op.inputs[1].name: op.inputs[1] for op in leaves if op.type in _QUOTIENTS}
     if len(divisors) != 1 or any(op.type not in _QUOTIENTS or not _is_sum(op.inputs[0]) for op in leaves):
         return None
@@ -84,7 +87,7 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     ):  # e.g., weights that were divided by it before
         return None
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=_data_producers))
-    return divisor if is_data and divisor.shape.rank == 0 else None
+    return divisor if is_data and divisor.shape.rank == 0 and _reads_batch(divisor.op) else None
 
 
 def _is_sum(numerator: Tensor) -> bool:

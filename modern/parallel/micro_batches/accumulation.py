@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Tensor, is_source, refused, upstream
-from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Operation, Tensor, is_source, refused, upstream
+from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers.capture import components, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
@@ -146,6 +147,9 @@ class AccumulatingTransplant(Transplant):
             ]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
+        is_seen = any(loop.check and loop.check.sees_sums for _, loop in self._stages if isinstance(loop, Loop))
+        if (self._divisor or (self._sums and not self._declares_sum)) and self._needs_independent_rows and not is_seen:
+            raise _refused("its loss adds up the batch, which its first batch cannot show", self.model.spec.loss.op)
         self._whole_divisor = self._divisor_function(self._divisor.of_part, store) if self._divisor else None
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
 
@@ -166,9 +170,11 @@ class AccumulatingTransplant(Transplant):
 
     def _sums_can_be_checked(self, losses: Sequence[Tensor]) -> bool:
         """Returns True if ``RowCheck`` can tell sums from means: parts have halves, in which nothing is drawn otherwise."""
+        if not self._needs_independent_rows:
+            return False
         batch = tf.nest.flatten(self.model.pipeline.with_leaves(list(self.model.batch)))
-        any_size = all(one.shape[0] is None for one in batch if tf.is_tensor(one))
-        return any_size and self._needs_independent_rows and not draws(upstream([loss.op for loss in losses], is_source))
+        any_size = all(one.shape.rank != 0 and one.shape[0] is None for one in batch if tf.is_tensor(one))
+        return any_size and not draws(upstream([loss.op for loss in losses], is_source))
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         (batch,) = batches
@@ -195,11 +201,16 @@ class AccumulatingTransplant(Transplant):
 
     def _replaced_divisor(self) -> _Divisor | None:
         """Makes losses and gradients read the divisor of the whole batch, if there is one and their sums can be checked."""
-        losses = losses_of(self.model, self.model.derivations)
-        divisor = common_divisor(losses) if self._sums_can_be_checked(losses) else None
+        ran = upstream([operation(self.model.spec.train_op), self.model.spec.loss.op], is_source)
+        derivations = [
+            one for one in self.model.derivations if not ran.isdisjoint(part.op for part in components(one.gradients))
+        ]
+        losses = losses_of(self.model, derivations)
+        is_possible = self._sums_can_be_checked(losses) and not sums_loss(self.model.graph)
+        divisor = common_divisor(losses) if is_possible else None
         if divisor is None:
             return None
-        gradients = components(gradient for one in self.model.derivations for gradient in one.gradients)
+        gradients = components(gradient for one in derivations for gradient in one.gradients)
         readers = upstream([tensor.op for tensor in (*losses, *gradients)], is_source) & set(divisor.consumers())
         with self.model.graph.as_default():
             of_batch = v1.placeholder_with_default(divisor, [], f"{BATCH}_{divisor.op.name}")
@@ -211,23 +222,21 @@ class AccumulatingTransplant(Transplant):
 
     def _divisor_function(self, divisor: Tensor, store: VariableStore) -> Callable[[Sequence[Tensor]], Tensor]:
         fragment = Fragment.cut(upstream([divisor.op], is_source, data_producers), [divisor])
-        run, places = store.function(fragment), {leaf.name: place for place, leaf in enumerate(self.model.batch)}
-
-        def of_batch(batch: Sequence[Tensor]) -> Tensor:
-            (whole,) = run([batch[places[one.name]] for one in fragment.inputs])
-            return whole
-
-        return of_batch
+        run = self.model.batch_function(fragment, store)
+        return lambda batch: run(batch)[0]
 
     def _check_losses(self, losses: Sequence[Tensor], at_once: bool) -> None:
         is_accepted = (self._divisor is not None and at_once) or (self._statistics and not adds_up_rows(losses))
         for loss in () if is_accepted else losses:
             problem = nonlinear_part(loss, self._sums)
             if problem is not None:
-                why, op = problem
-                raise refused(
-                    op,
-                    f"The micro-batches of this model do not make up its batch: {why}.",
-                    expected="a loss that is the mean over the batch, or declared as a sum (tf.losses.Reduction.SUM)",
-                    fix="Train without --micro, or write the loss as a mean over the rows.",
-                )
+                raise _refused(*problem)
+
+
+def _refused(why: str, op: Operation) -> NotSupportedError:
+    return refused(
+        op,
+        f"The micro-batches of this model do not make up its batch: {why}.",
+        expected="a loss that is the mean over the batch, or declared as a sum (tf.losses.Reduction.SUM)",
+        fix="Train without --micro, or write the loss as a mean over the rows.",
+    )

@@ -54,4 +54,8 @@ class Regularization:
             make: Function that makes a function of a fragment.
         """
         run, inputs = make(self._fragment), self._fragment.inputs
-        return lambda: dict(zip(self.names, run([tf.zeros([], one.dtype) for one in inputs]), strict=True))
+        return lambda: dict(zip(self.names, run([tf.zeros(_any_shape(one), one.dtype) for one in inputs]), strict=True))
+
+
+def _any_shape(tensor: Tensor) -> list[int]:
+    return [size or 1 for size in tensor.shape.as_list()] if tensor.shape.rank else []

@@ -45,6 +45,9 @@ class RowCheck:
         leaves: Names of the tensors of a batch.
         sums: True if losses must be sums over the rows, False for means; None for sums that are declared, which are not checked.
         once: Function that returns what each sum adds, but the batch has once: name of a loss or gradient -> value.
+
+    Attributes:
+        sees_sums: True if sums can be told from means.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class RowCheck:
         self._sums = sums
         self._once = once
         drawn = draws(ops)
+        self.sees_sums = not drawn
         drawing = {one.op for one in drawn}
         ways = ((one, reduced.get(one.name)) for one in outputs)
         self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]

@@ -401,7 +401,31 @@ def weighted_input(size: int = 8) -> Any:
     return rows.repeat().batch(size)
 
 
-@pytest.mark.parametrize("model_fn", [by_weights, by_the_rare, by_a_bounded_mean])
+def with_gradients_of_its_own(features: Any, labels: Any, mode: str) -> Any:
+    """Summaries of gradients that are computed beside those of the optimizer."""
+    loss = tf.reduce_sum(errors(features, labels)) / tf.reduce_sum(features["weights"])
+    (gradient,) = tf.gradients(loss, v1.trainable_variables()[:1])
+    v1.summary.histogram("gradient", gradient)
+    return minimized(loss, mode)
+
+
+def squeezed(features: Any, labels: Any, mode: str) -> Any:
+    """The sum is no scalar yet."""
+    loss = tf.squeeze(tf.reduce_sum(tf.square(linear(features["x"]) - labels), 0) / tf.reduce_sum(features["weights"]))
+    return minimized(loss + 0.1 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
+
+
+def by_rows(features: Any, labels: Any, mode: str) -> Any:
+    """A mean that is written as a sum; parts of two rows are enough for its check."""
+    loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels)) / tf.cast(tf.shape(labels)[0], tf.float32)
+    return minimized(loss, mode)
+
+
+def test_a_mean_that_is_written_as_a_sum_needs_two_rows_a_part(tmp_path: Path) -> None:
+    check_same(by_rows, tmp_path, (4,))
+
+
+@pytest.mark.parametrize("model_fn", [by_weights, by_the_rare, by_a_bounded_mean, with_gradients_of_its_own, squeezed])
 def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_the_whole_batch(
     model_fn: ModelFn, tmp_path: Path
 ) -> None:
@@ -411,6 +435,42 @@ def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_th
 
 def test_parts_of_unequal_size_count_alike_if_the_batch_divides_their_sums(tmp_path: Path) -> None:
     check_same(by_weights, tmp_path, (3,), input_fn=lambda: weighted_input(14))
+
+
+def of_losses(features: Any, labels: Any, mode: str) -> Any:
+    return minimized(v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"]), mode)
+
+
+def two_divisors(features: Any, labels: Any, mode: str) -> Any:
+    loss = tf.reduce_sum(features["weights"] * tf.square(linear(features["x"]) - labels))
+    return minimized(
+        loss / tf.reduce_sum(features["weights"], name="under") + loss / tf.reduce_sum(features["weights"] ** 2), mode
+    )
+
+
+def divided_twice(features: Any, labels: Any, mode: str) -> Any:
+    under = tf.reduce_sum(features["weights"], name="under")
+    return minimized(tf.reduce_sum(features["weights"] / under * tf.square(linear(features["x"]) - labels)) / under, mode)
+
+
+def declared(features: Any, labels: Any, mode: str) -> Any:
+    loss = v1.losses.mean_squared_error(labels, linear(features["x"]), reduction=v1.losses.Reduction.SUM)
+    return minimized(tf.divide(loss, tf.reduce_sum(features["weights"]), name="under"), mode)
+
+
+def beside_rows(features: Any, labels: Any, mode: str) -> Any:
+    loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels)) / tf.reduce_sum(features["weights"], name="under")
+    decay = 1e-4 * tf.nn.l2_loss(v1.trainable_variables()[0])
+    return minimized(loss + tf.cast(tf.shape(labels)[0], tf.float32) * decay, mode)
+
+
+def added_up_first(features: Any, labels: Any, mode: str) -> Any:
+    return minimized(tf.reduce_mean(tf.reduce_sum(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
+
+
+def by_hand(features: Any, labels: Any, mode: str) -> Any:
+    rows = tf.cast(tf.shape(labels)[0], tf.float32)
+    return minimized(tf.reduce_sum(tf.square(linear(features["x"]) - labels), name="rows") * (1.0 / rows), mode)
 
 
 def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
@@ -423,24 +483,6 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
 
         return model_fn
 
-    def of_losses(features: Any, labels: Any, mode: str) -> Any:
-        return minimized(v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"]), mode)
-
-    def two_divisors(features: Any, labels: Any, mode: str) -> Any:
-        loss = total(features["weights"] * tf.square(linear(features["x"]) - labels))
-        return minimized(loss / total(features["weights"], name="under") + loss / total(features["weights"] ** 2), mode)
-
-    def divided_twice(features: Any, labels: Any, mode: str) -> Any:
-        under = total(features["weights"], name="under")
-        return minimized(total(features["weights"] / under * tf.square(linear(features["x"]) - labels)) / under, mode)
-
-    def added_up_first(features: Any, labels: Any, mode: str) -> Any:
-        return minimized(tf.reduce_mean(total(tf.square(linear(features["x"]) - labels), axis=0, name="rows")), mode)
-
-    def by_hand(features: Any, labels: Any, mode: str) -> Any:
-        rows = tf.cast(tf.shape(labels)[0], tf.float32)
-        return minimized(total(tf.square(linear(features["x"]) - labels), name="rows") * (1.0 / rows), mode)
-
     def decayed(weighted: Any) -> Any:
         return total(weighted) + 1e-6 * tf.nn.l2_loss(v1.trainable_variables()[0])
 
@@ -452,13 +494,13 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         (of_losses, "num_present'"),
         (two_divisors, "'under'"),
         (divided_twice, "'under'"),
+        (declared, "'under'"),
+        (beside_rows, "'under'"),
         (added_up_first, "'rows'"),
         (by_hand, "'rows'"),
     )
     for model_fn, name in refused:
-        with pytest.raises(
-            NotSupportedError, match=f"The micro-batches of this model do not make up its batch: its loss.*{name}"
-        ):
+        with pytest.raises(NotSupportedError, match=f"The micro-batches of this model do not make up its batch: .*{name}"):
             train(model_fn, tmp_path, 2, weighted_input)
 
 
