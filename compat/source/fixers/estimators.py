@@ -201,7 +201,6 @@ class EstimatorCalls:
         self._find_models(assigned)
         self._configs: set[str] = set()
         self._configs = {name for name, value in assigned if self.is_config(value)}
-        self._canned_models = {name for name, value in assigned if script.called(value) in CANNED}
         self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
         self.hooks = plain_hooks(script)
@@ -544,9 +543,6 @@ class EstimatorCalls:
         function = "export_saved_model" if method == "export_savedmodel" else method
         written = set(given) - {"name", "strip_default_attrs"}
         self._leave_out(old, given, written)
-        if function == "export_saved_model" and model in self._canned_models:
-            message = "serving_default answers as predict did; there are no signatures for classification and regression"
-            self.left_out.append((old, f"{model}.{method}", message))
         return f"{self._use(function)}({model}, {_written(given, written)})"
 
     def _read_input(self, function: cst.BaseExpression | None) -> None:
