@@ -149,7 +149,7 @@ _REASONS: dict[str, dict[str, str]] = {
         "__init__": "knows the optimizers of a rewrite's own loop",
         "_internal_apply_gradients _distributed_apply": "records what optimizers of either family apply, after clipping",
     },
-    "tf_keras.*.legacy_cells.LayerRNNCell": {"__call__": "knows the forget_bias of an old script's LSTM cells"},
+    "*keras.*.legacy_cells.LayerRNNCell": {"__call__": "knows the forget_bias of an old script's LSTM cells"},
     f"{_OPS}.gradients_util": {"_GradientsHelper": "records the gradients of an old script before it clips them"},
     f"{_OPS}.embedding_ops": {"_embedding_lookup_and_transform": "finds the rows of a variable that a plan cuts"},
     "tensorflow.python.eager.backprop.GradientTape": {"gradient": "records the losses and gradients of a rewrite"},

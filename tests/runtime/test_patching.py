@@ -131,7 +131,7 @@ def _owners(row: PatchedNames) -> Iterator[object]:
         "tensorflow.python.training.basic_session_run_hooks.*": (tf.compat.v1.train.CheckpointSaverHook,),
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator.*Estimator*": (_tpu_estimator(),),
         "tf_keras.*.training.Model": (tf_keras.Model,),
-        "tf_keras.*.legacy_cells.LayerRNNCell": (tf.compat.v1.nn.rnn_cell.BasicLSTMCell.__base__,),
+        "*keras.*.legacy_cells.LayerRNNCell": (tf.compat.v1.nn.rnn_cell.BasicLSTMCell.__base__,),
         "keras.src.*.Model": (keras.Model,),
         "tf_keras.*.base_layer.Layer": (tf_keras.layers.Layer,),
         "tf_keras.*.optimizer*.*Optimizer*": (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer),
