@@ -131,8 +131,8 @@ def compare_answers(
 
 def export_folder(path: Path) -> Path | None:
     """Returns the folder of a SavedModel: the path itself, or its newest export; None if there is none."""
-    exports = sorted((folder.parent for folder in path.glob("*/saved_model.pb") if folder.parent.name.isdigit()), key=_number)
-    return path if (path / "saved_model.pb").is_file() else exports[-1] if exports else None
+    exports = sorted((folder.parent for folder in path.glob("*/saved_model.pb*") if folder.parent.name.isdigit()), key=_number)
+    return path if any(path.glob("saved_model.pb*")) else exports[-1] if exports else None
 
 
 def _number(folder: Path) -> int:

@@ -26,7 +26,7 @@ def loaded(folder: Path) -> Export:
     Raises:
         BridgeError: It cannot be loaded.
     """
-    return _loaded(folder, tuple(file.stat().st_mtime_ns for file in folder.glob("saved_model.pb")))
+    return _loaded(folder, tuple(file.stat().st_mtime_ns for file in folder.glob("saved_model.pb*")))
 
 
 @functools.lru_cache(maxsize=8)

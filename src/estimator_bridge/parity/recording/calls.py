@@ -104,7 +104,7 @@ class TracedEngine(Engine):
         return f"{verb}-{self._seen[verb] - 1}"
 
 
-_PARTS = {"saved_model.pb", "variables", "assets", "assets.extra", "fingerprint.pb"}
+_PARTS = {"saved_model.pb", "saved_model.pbtxt", "variables", "assets", "assets.extra", "fingerprint.pb"}
 
 
 def keep_export(trace: Trace, name: str, exported: str) -> None:
@@ -147,9 +147,9 @@ def signatures(export: Path) -> dict[str, Any]:
     Args:
         export: Folder of the SavedModel.
     """
-    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+    from tensorflow.python.saved_model.loader_impl import parse_saved_model
 
-    model = SavedModel.FromString((export / "saved_model.pb").read_bytes())
+    model = parse_saved_model(str(export))
     return {
         f"{'/'.join(graph.meta_info_def.tags)} {name}": {
             part: {key: [tensor.dtype, str(tensor.tensor_shape)] for key, tensor in tensors.items()}
