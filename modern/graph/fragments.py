@@ -41,6 +41,11 @@ def producers(op: Operation) -> Iterable[Operation]:
     yield from op.control_inputs
 
 
+def data_producers(op: Operation) -> Iterable[Operation]:
+    """Yields the sources of an operation's inputs."""
+    return (tensor.op for tensor in op.inputs)
+
+
 def upstream(
     targets: Iterable[Operation],
     stop: Callable[[Operation], bool] = lambda op: False,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, refused, upstream
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 
@@ -69,7 +69,7 @@ def adds_up_rows(losses: Sequence[Tensor]) -> bool:
 
 
 def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
-    """Returns what divides all that losses combine of a batch, if that are sums and it is computed from the batch alone, e.g., of weights.
+    """Returns the number by which losses divide all their sums over a batch, computed from the batch alone, e.g., from weights.
 
     Returns:
         A scalar; None if there is none, or several.
@@ -82,12 +82,10 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     if len(divisors) != 1 or any(op.type not in _QUOTIENTS or not _is_sum(op.inputs[0]) for op in leaves):
         return None
     (divisor,) = divisors.values()
-    if (
-        set(divisor.consumers()) & upstream([loss.op for loss in losses]) > leaves
-    ):  # e.g., weights that were divided by it before
-        return None
-    is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=_data_producers))
-    return divisor if is_data and divisor.shape.rank == 0 and _reads_batch(divisor.op) else None
+    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > leaves  # e.g., weights were divided by it
+    is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=data_producers))
+    is_of_batch = is_data and not read_before and _reads_batch(divisor.op)
+    return divisor if is_of_batch and divisor.shape.rank == 0 else None
 
 
 def _is_sum(numerator: Tensor) -> bool:
@@ -154,13 +152,9 @@ def _reads_batch(op: Operation) -> bool:
 
 def _depends_on_batch(op: Operation) -> bool:
     """Returns True if the result of ``op`` depends on the values of a batch, or on their shapes."""
-    return any(one.type == "Placeholder" for one in upstream([op], parents=_data_producers))
+    return any(one.type == "Placeholder" for one in upstream([op], parents=data_producers))
 
 
 def _values_of(op: Operation) -> set[Operation]:
     """Returns the operations on whose values the result of ``op`` depends."""
-    return upstream([op], lambda one: one.type in OF_SHAPE_ALONE, _data_producers)
-
-
-def _data_producers(op: Operation) -> list[Operation]:
-    return [tensor.op for tensor in op.inputs]
+    return upstream([op], lambda one: one.type in OF_SHAPE_ALONE, data_producers)

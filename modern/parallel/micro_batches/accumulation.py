@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import BATCH, Fragment, Operation, Tensor, is_source, refused, upstream
+from estimator_bridge.modern.graph.fragments import (
+    BATCH,
+    Fragment,
+    Operation,
+    Tensor,
+    data_producers,
+    is_source,
+    refused,
+    upstream,
+)
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 from estimator_bridge.modern.graph.optimizers.capture import components, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
@@ -18,7 +27,7 @@ from estimator_bridge.modern.graph.variables import VariableStore
 from estimator_bridge.modern.parallel.micro_batches.division import Division
 from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
 from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
-from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, data_producers, losses_of, names_rows_once
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
 from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
 from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part
@@ -100,9 +109,8 @@ class AccumulatingTransplant(Transplant):
         """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
         losses = losses_of(self.model, self._division.derivations)
         self._declares_sum = sums_loss(self.model.graph)
-        at_once = (
-            sum(bool(part.each.operations & self._division.core) for part in self._division.parts) == 1
-        )  # else some are not checked
+        parts = [part for part in self._division.parts if part.each.operations & self._division.core]
+        at_once = len(parts) == 1  # else the first batch shows some of them alone
         self._sums = self._declares_sum or (at_once and adds_up_rows(losses) and self._sums_can_be_checked(losses))
         self._check_losses(losses, at_once)
         if self._regularization is None and (self._sums or self._divisor):  # once: later the graph is finished
@@ -186,9 +194,8 @@ class AccumulatingTransplant(Transplant):
         if not isinstance(run, Loop):
             return super()._outputs_of(fragment, run, known, batches)
         micro = self._micro_batches(batches)
-        if (
-            self._divisor and self._whole_divisor
-        ):  # the mean of the parts, each a sum divided by this, is the sum of all divided by that of the batch
+        if self._divisor and self._whole_divisor:
+            # The mean of the parts' sums, each divided by a K-th of the batch's divisor, is the sum of all divided by that divisor.
             whole = self._whole_divisor(batches[0])
             known = {**known, self._divisor.of_batch.name: whole / tf.cast(micro.count, whole.dtype)}
         with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):

@@ -11,14 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Set
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_copied, is_source, refused, upstream
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_copied, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.graph.stages import Plan, Stage, read_again
 from estimator_bridge.modern.graph.variables import writes
 from estimator_bridge.modern.parallel.micro_batches.reductions import (
     Reduction,
-    data_producers,
     names_rows_once,
     reductions,
     trained,

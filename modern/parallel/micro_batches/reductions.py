@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, is_source, upstream, variable_of
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.optimizers.capture import Derivation, components, sums_loss
 from estimator_bridge.modern.step.split_checks import adds_up_rows, linear_operations
@@ -33,11 +33,6 @@ class Reduction(enum.Enum):
     INDICES = enum.auto()
     MEAN = enum.auto()
     LAST = enum.auto()
-
-
-def data_producers(op: Operation) -> Iterable[Operation]:
-    """Yields the sources of an operation's inputs."""
-    return (tensor.op for tensor in op.inputs)
 
 
 def trained(model: ModelGraph, operations: Collection[Operation]) -> list[Derivation]:

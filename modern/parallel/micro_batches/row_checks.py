@@ -16,10 +16,10 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, data_producers, is_source, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 from estimator_bridge.modern.parallel.micro_batches.loop import UNEQUAL, MicroBatches, looped
-from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, data_producers
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
 logging = tf.compat.v1.logging
