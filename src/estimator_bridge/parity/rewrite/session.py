@@ -102,6 +102,7 @@ class Session:
 
     def leave_step(self) -> None:
         """Sets the step to the number of steps that are done, as evaluations and predictions of the old script see it."""
+        self._check_end()
         self.step.assign(self._start + self.index)
 
     def read_step(self) -> Any:
@@ -429,6 +430,7 @@ class Session:
         if self._eager:
             self._eager.end()
             self._eager = None
+        self._check_end()
         losses, self._losses = self._losses, []
         if not losses:
             return
@@ -487,9 +489,14 @@ class Session:
             self._configurations[id(optimizer)] = numbers
         return dict(self._configurations[id(optimizer)])
 
+    def _check_end(self) -> None:
+        """Ends the script if it has trained after the last step."""
+        if self.is_over and self._losses:
+            raise SystemExit(0)
+
     def record_loss(self, loss: Any) -> None:
         """Keeps the loss whose gradients a tape computed."""
-        if self._active:
+        if self._active or self.is_over:
             self._losses.append(float(np.sum(np.asarray(loss))))
 
     def record_values(self, what: str, names: Sequence[str], tensors: Sequence[Any]) -> None:

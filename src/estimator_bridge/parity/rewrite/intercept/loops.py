@@ -140,6 +140,7 @@ class _Loop:
         self._is_open = False
         self._evaluation: OwnEvaluation | None = None
         self._is_new = True
+        self._may_predict = session.is_over and place not in things.busy and session.next_prediction() is not None
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -169,7 +170,8 @@ class _Loop:
         if self._evaluation:
             fed = batch
         else:
-            recorded = self._session.training_batch(self._session.index) if self._is_fed else None
+            is_fed = self._is_fed and not self._session.is_over  # more batches may be recorded than are trained
+            recorded = self._session.training_batch(self._session.index) if is_fed else None
             fed = self._session.fed(batch, self._spec, recorded)
         self._session.own_rows = None if fed is batch else count_rows(batch)
         if fed is not batch or self._evaluation:
@@ -178,7 +180,7 @@ class _Loop:
             self._session.start(
                 self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch
             )
-        if not (self._evaluation and self._session.is_over):  # what follows the training is compared, too
+        if not (self._session.is_over and (self._evaluation or self._may_predict)):  # what follows the training is compared, too
             self._session.begin_step(batch)
         self._is_open, self._session.open_loop = True, self._close
         return batch
