@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
@@ -12,6 +13,7 @@ from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
+_OF_FIXED_SHAPE = ("Sum", "Prod", "StridedSlice")
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -128,9 +130,25 @@ def linear_leaves(loss: Tensor) -> list[Operation]:
 
 def _linear_parents(op: Operation) -> list[Operation]:
     """Returns the terms and factors of an operation, but none of a quotient by the batch, whose numerator is the sum of a mean."""
-    if op.type in _QUOTIENTS and _depends_on_batch(op.inputs[1].op):
+    if op.type in _QUOTIENTS and (_depends_on_batch(op.inputs[1].op) or _counts_rows(op.inputs[1].op, op.inputs[0].op)):
         return []
     return [tensor.op for tensor in op.inputs] if op.type in _LINEAR else []
+
+
+def _counts_rows(divisor: Operation, numerator: Operation) -> bool:
+    """Returns True if a divisor is computed from the fixed shape of what the numerator adds up, as ``tf.losses`` does.
+
+    A number that the script gives is none: it would stay the same in a part of the batch.
+    """
+    behind = upstream([divisor], parents=data_producers)
+    if any(op.op_def.is_stateful for op in behind) or not any(op.type in _OF_FIXED_SHAPE for op in behind):
+        return False
+    values = _values_of(numerator)
+    rows = {op.outputs[0].shape[:1].num_elements() for op in values if op.type == "Placeholder" and op.outputs[0].shape.rank}
+    shapes = [tensor.shape for op in values for tensor in op.outputs if tensor.shape.is_fully_defined() and tensor.shape.rank]
+    with v1.Session(graph=divisor.graph) as session:
+        count = session.run(divisor.outputs[0])
+    return len(rows) == 1 and any(shape[0] in rows and np.all(count == shape.num_elements()) for shape in shapes)
 
 
 def _adds_rows(op: Operation) -> bool:

@@ -519,6 +519,20 @@ def test_a_sum_that_is_divided_by_a_constant_stays_a_sum(tmp_path: Path) -> None
         train(model_fn, tmp_path / "fixed", 2, of_fixed_size)
 
 
+def declared_mean(features: Any, labels: Any, mode: str) -> Any:
+    return minimized(v1.losses.mean_squared_error(labels, linear(features["x"])), mode)
+
+
+def declared_weighted_mean(features: Any, labels: Any, mode: str) -> Any:
+    return minimized(v1.losses.mean_squared_error(labels, linear(features["x"]), weights=0.5), mode)
+
+
+@pytest.mark.parametrize("model_fn", [declared_mean, declared_weighted_mean, by_rows])
+def test_a_mean_over_a_fixed_number_of_rows_is_a_mean(model_fn: ModelFn, tmp_path: Path) -> None:
+    """TensorFlow makes the number of rows a constant, which is that of a part in a part."""
+    check_same(model_fn, tmp_path, (2,), input_fn=of_fixed_size)
+
+
 def test_undeclared_sums_that_cannot_be_checked_are_refused_by_name(tmp_path: Path) -> None:
     """Dropout has other numbers in each part, parts of a fixed size have no halves, and statistics switch the check off."""
 
