@@ -3,6 +3,8 @@
 Both run jobs/cluster_training.py by ``estimator-bridge run`` on this machine. Measured are the global steps per second while all tasks train,
 and the seconds from the command to the first step of any task and of all tasks. Ratios are taken within each turn. Reported are the median of
 the turns and the interval that holds the true median with 95 % probability. One turn of one route: ``--runs 1 --routes async``.
+
+``--hooked`` measures the modern path against the legacy path instead, both by ``launch``: the job's session hook sees each step.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ ROUTES = {
 """Mapping from a route to its path, the job's --strategy and its tasks."""
 DEADLINE = 600.0
 WAYS = ("by hand", "launch")
+PATHS = ("legacy", "modern")
 
 
 class Figures(NamedTuple):
@@ -43,6 +46,7 @@ class Figures(NamedTuple):
 def measured(way: str, route: str, steps: int) -> Figures:
     """Runs the job to its end and returns its figures."""
     path, strategy, counts = ROUTES[route]
+    path = way if way in PATHS else path
     folder = tempfile.mkdtemp()  # kept if a run fails, because the logs are in it
     command = [
         "--path",
@@ -89,20 +93,22 @@ def main() -> None:
         default=10000,
         help="number of steps; enough for the last worker, which starts 15 s after the first",
     )
+    parser.add_argument("--hooked", action="store_true", help="the modern path against the legacy path")
     arguments = parser.parse_args()
     print("| route | way | steps/s | first step, s | all train, s |\n|---|---|---|---|---|")
+    ways = PATHS if arguments.hooked else WAYS
     for route in arguments.routes:
-        figures: dict[str, list[Figures]] = {way: [] for way in WAYS}
+        figures: dict[str, list[Figures]] = {way: [] for way in ways}
         for turn in range(arguments.runs):
-            for way in WAYS if turn % 2 == 0 else reversed(WAYS):
+            for way in ways if turn % 2 == 0 else reversed(ways):
                 figures[way].append(measured(way, route, arguments.steps))
                 print(f"turn {turn + 1} {route} {way}: {figures[way][-1]}", file=sys.stderr)
-        for way in WAYS:
+        for way in ways:
             medians = (f"{statistics.median(values):.1f}" for values in zip(*figures[way], strict=True))
             print(f"| {route} | {way} | {' | '.join(medians)} |")
-        ours, theirs = (list(zip(*figures[way], strict=True)) for way in ("launch", "by hand"))
+        theirs, ours = (list(zip(*figures[way], strict=True)) for way in ways)
         ratios = (str(ratio(*pair)) for pair in zip(ours, theirs, strict=True))
-        print(f"| {route} | launch / by hand | {' | '.join(ratios)} |")
+        print(f"| {route} | {ways[1]} / {ways[0]} | {' | '.join(ratios)} |")
 
 
 if __name__ == "__main__":

@@ -84,11 +84,14 @@ class SavingSession(ReadOnlySession):
     def __init__(self, transplant: Transplant, saver: Any, session: Any) -> None:
         self._session = session
         super().__init__(transplant.model.graph, transplant.variables, transplant.operations)
+        self._pause = transplant.pause
         self._save = functools.partial(transplant.save, transplant.saved(saver))
         self._saving = saver.saver_def.save_tensor_name
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Writes a checkpoint and returns its prefix, or runs what a listener asks for in the other hooks' session."""
+        with context.eager_mode():
+            self._pause()  # the hook reads the global step first, by which it names the file
         if not isinstance(fetches, str) or fetches != self._saving:
             with self.caller("A CheckpointSaverListener"):
                 if self._session is None:

@@ -53,7 +53,12 @@ class GraphSession(tf.compat.v1.Session):
         batches: Batches of the run.
         coordinator: Coordinator of the run.
         streams: Streams of random numbers of all that the run executes.
+
+    Attributes:
+        has_run: True once a call has run more than reading variables.
     """
+
+    has_run = False
 
     def __init__(
         self,
@@ -144,6 +149,7 @@ class GraphSession(tf.compat.v1.Session):
         with context.eager_mode(), tf2_shapes():
             given = [tf.convert_to_tensor(_value(known, tensor), tensor.dtype) for tensor in part.inputs]
             outputs = part.call(given)
+            self.has_run = True
             return known | {tensor.name: value.numpy() for tensor, value in zip(part.outputs, outputs, strict=True)}
 
     def claim(self, ops: Iterable[Operation], function: Any) -> None:

@@ -95,10 +95,12 @@ class ReadOnlySession(SessionInterface):
     Attributes:
         graph: Graph of the tensors.
         references: Operation names of the variables that TensorFlow 1 made reference variables.
+        known: Operation name of a variable -> its value, which need not be read.
         sess_str: Name of the process as TensorFlow gives it.
     """
 
     graph: Any = None
+    known: Mapping[str, Any] = MappingProxyType({})
     sess_str = ""
 
     def __init__(
@@ -262,9 +264,13 @@ class ReadOnlySession(SessionInterface):
         with context.eager_mode(), tf2_shapes():
             if key and key not in self._functions:
                 self._functions[key] = self._function(computed, operations)
-            read = {name: self._variable(handle).numpy() for name, handle in plain.items() if handle is not None}
+            read = {name: self._value(handle) for name, handle in plain.items() if handle is not None}
             values = self._functions[key]() if key else []
             return read | {tensor.name: value.numpy() for tensor, value in zip(computed, values, strict=True)}
+
+    def _value(self, handle: Tensor) -> Any:
+        name = handle.op.name
+        return self.known[name] if name in self.known else self._variable(handle).numpy()
 
     def _variable(self, handle: Tensor) -> Any:
         if handle.op.name not in self._variables:

@@ -77,10 +77,17 @@ class HookedRun:
         """Makes the context of the next step."""
         self.context = v1.train.SessionRunContext(self._arguments, self.session)
 
-    def finish_step(self) -> None:
-        """Reads the variables that hooks have asked for; call it right after the step."""
+    def finish_step(self, step: int | None = None) -> None:
+        """Reads the variables that hooks have asked for; call it right after the step.
+
+        Args:
+            step: Global step after it, if it is known.
+        """
+        variable = self.model.global_step
+        self.reader.known = {} if step is None else {variable.op.name: variable.dtype.base_dtype.as_numpy_dtype(step)}
         for calls in self.hooks:
             calls.finish_step()
+        self.reader.known = {}
 
     @property
     def stopping(self) -> bool:
@@ -232,6 +239,7 @@ class SessionHook(Callback):
         self._calls = HookCalls(hook, run)
         self.every_step = self._calls.every_step
         self.report = self._calls.wanted
+        self._has_asked = False  # steps of other trainers may follow its last
 
     def begin(self, transplant: Transplant, step: int) -> None:
         """Gives the hook its session."""
@@ -250,6 +258,7 @@ class SessionHook(Callback):
             self._run.start_step()
         if self.every_step:
             self._calls.before()
+            self._has_asked = True
             self.demand = self._calls.demand
         pieces = [tensor.name for tensor in self.report if not self._is_whole(tensor)]
         if pieces and self._parts:
@@ -261,7 +270,8 @@ class SessionHook(Callback):
 
     def after(self, progress: Progress) -> bool:
         """Gives the hook the results; returns True if a hook asks to stop."""
-        if self.every_step:
+        if self.every_step and self._has_asked:
+            self._has_asked = False
             whole = {self._loss: progress.losses[-1]} if self._parts else {}
             self._calls.after({**progress.report, **whole})
         return self._run.stopping

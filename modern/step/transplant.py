@@ -58,6 +58,7 @@ class Transplant:
         observers: Each observation with its functions: ``early(inputs) -> tensors`` that depend only on variables, to be called before
             the observed step, and ``late(inputs) -> tensors`` after it.
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
+        due: For each group of ``watched``, whether it is needed of the step at which something is due; for ``set_wanted`` there.
         pieces: Number of replicas that share one batch.
         interrupt: Function that makes the other workers, which go on training, call ``follow``; None before and after a training.
 
@@ -67,6 +68,7 @@ class Transplant:
 
     _wanted: list[bool]
     wanted: Any
+    due: Sequence[bool] = ()
     interrupt: Callable[[], object] | None = None
 
     def __init__(
@@ -161,6 +163,9 @@ class Transplant:
         """Replaces the groups of watched tensors; functions that call ``step`` must be traced again."""
         self._plan = self._planned(report)
         self._import()
+
+    def pause(self) -> None:
+        """Waits until no other trainer changes the variables; those that are in step do not."""
 
     def set_wanted(self, groups: Sequence[bool]) -> None:
         """Chooses the groups of ``watched`` that the next steps compute; before the first call, all of them."""

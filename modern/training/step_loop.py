@@ -78,6 +78,7 @@ class StepLoop:
             on a number, and before each step that no input has ended, unless all are ``endless``.
         endless: True if no worker's input ends.
         audited: True if the batch's last tensor is its digest, repeated for each row.
+        one_by_one: True if no call runs more than one step.
     """
 
     transplant: Transplant
@@ -85,6 +86,7 @@ class StepLoop:
     distribution: Distribution
     endless: bool
     audited: bool
+    one_by_one: bool = False
     exact = False
 
     def __post_init__(self) -> None:
@@ -129,12 +131,13 @@ class StepLoop:
                 ) from None
             broken = True
             state = self._state()
-        done, step, agreed, ended, losses, digests = (tensor.numpy() for tensor in state[:6])
+        counts, losses, digests = (tensor.numpy() for tensor in state[:3])
+        done, step, agreed, ended = counts.tolist()
         reported = done and not broken and not ended and step >= report_from
         if reported and np.isnan(losses[done - 1]):  # NaN ends a call early, so an older step may be kept
             reported = done >= agreed or step >= until
-        report = [tensor.numpy() for tensor in state[6:]] if reported else None
-        return Ran(losses[:done], digests[:done], int(step), report, broken or bool(ended), int(agreed))
+        report = [tensor.numpy() for tensor in state[3:]] if reported else None
+        return Ran(losses[:done], digests[:done], step, report, broken or bool(ended), agreed)
 
     def _steps(self, limits: Tensor) -> list[Tensor]:
         """Runs the steps of a call. It returns tensors, since TensorFlow optimises only functions that do."""
@@ -144,8 +147,11 @@ class StepLoop:
         to = _Limits(steps, until, limits[2])
         self._agreed.assign(to.steps)
         # These pass from step to step, since reading them in each would take time.
-        so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
-        tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
+        so_far = going, done, step = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
+        if self.one_by_one and self.distribution.workers == 1:  # a loop of one turn takes a tenth of a small step
+            tf.cond(going, lambda: self._one_step(done, step, to), lambda: so_far)
+        else:
+            tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
         return self._state()
 
     def _global_step(self) -> Tensor:
@@ -154,8 +160,8 @@ class StepLoop:
     def _state(self) -> list[Tensor]:
         """Returns the results of the steps that ran, also if the end of the input interrupted the last one."""
         counts = [self._done, self.transplant.global_step, self._agreed, self._ended]
-        variables = [*counts, self._losses, self._digests, *self._watched.variables]
-        return [variable.read_value() for variable in variables]
+        one = tf.stack([tf.cast(variable.read_value(), tf.int64) for variable in counts])  # each result takes time to fetch
+        return [one, *(variable.read_value() for variable in [self._losses, self._digests, *self._watched.variables])]
 
     def _one_step(self, done: Tensor, before: Tensor, to: _Limits) -> Any:
         """Runs a step unless an input has ended. Returns whether another step follows, the steps so far, and the global step."""

@@ -61,7 +61,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     audited: bool = False,
     make_transplant: Callable[..., Transplant] = Transplant,
-    make_loop: Callable[[Transplant, Any], Loop] | None = None,
+    make_loop: Callable[[Transplant, Any, bool], Loop] | None = None,
 ) -> None:
     """Trains as ``Estimator.train`` does, and leaves the checkpoints that it would leave.
 
@@ -72,7 +72,8 @@ def train(
         callbacks: Callbacks in addition to those of the config and the hooks.
         audited: True to give the callbacks a digest of each batch.
         make_transplant: ``Transplant`` or a subclass.
-        make_loop: Function that makes a loop from a transplant and an iterator of batches; None for a ``StepLoop``.
+        make_loop: Function that makes a loop from a transplant, an iterator of batches, and True if hooks see each step; None for a
+            ``StepLoop``.
 
     Raises:
         NotSupportedError: The job cannot be transplanted; nothing has been trained.
@@ -107,15 +108,17 @@ def train(
         _ = batches.iterator
     run.batches = None if make_loop else batches
 
+    one_by_one = any(callback.every_step for callback in every)
+
     def loop() -> Loop:
         transplant.check_fed()
         if run.is_free:
             run.session.claim(transplant.operations, "steps")
         iterator = batches.iterator
         return (
-            make_loop(transplant, iterator)
+            make_loop(transplant, iterator, one_by_one)
             if make_loop
-            else StepLoop(transplant, iterator, distribution, source.endless, audited)
+            else StepLoop(transplant, iterator, distribution, source.endless, audited, one_by_one)
         )
 
     with (
@@ -238,6 +241,7 @@ def run_steps(
             ran, report = steps.run(step, stops, PREEMPTED if preemption.is_requested else STOP if stopping else None)
             is_preempted = ran.agreed == PREEMPTED
             if not len(ran.losses) and (ran.ended or ran.agreed <= 0):  # no step ran, and none will
+                step = ran.step
                 break
             if not len(ran.losses) and ran.step == step:
                 continue  # the only step was lost with its worker
@@ -253,7 +257,7 @@ def run_steps(
             ]
             step = steps.current(step)
             stopping = any(requests)
-            if ran.ended:
+            if ran.ended or ran.agreed <= 0:
                 break
     if loss is None:
         logging.warn("Training made no steps: the input is empty.")
@@ -286,6 +290,7 @@ class _Steps:
         self._make_loop = make_loop
         self._callbacks = callbacks
         self._loop: Loop | None = None
+        self._asked: list[int] = []
         self.one_by_one = any(callback.every_step for callback in callbacks)
         self._pace = Pace(1 if self.one_by_one else MAX_STEPS_PER_CALL)
 
@@ -304,7 +309,10 @@ class _Steps:
 
     def current(self, step: int) -> int:
         """Returns the global step, which hooks may have changed since ``step``."""
-        return int(self._transplant.global_step.numpy()) if self._hooked and self.one_by_one else step
+        if not (self._hooked and self.one_by_one and self._hooked.session.has_run):
+            return step
+        self._hooked.session.has_run = False
+        return int(self._transplant.global_step.numpy())
 
     def run(self, step: int, stops: Sequence[int | None], wish: int | None) -> tuple[Ran, Mapping[str, Any]]:
         """Runs steps up to the nearest stop at most; a step to which a hook adds something runs alone.
@@ -323,7 +331,7 @@ class _Steps:
             return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), step, None, False, wish), {}
         ran = self._run(step, stops, wish)
         if self.one_by_one and self._hooks is not None and len(ran.losses):
-            self._hooks.finish_step()
+            self._hooks.finish_step(ran.step)
         return ran, self._transplant.named(ran.report) if ran.report is not None else {}
 
     def _run_with_demands(self, hooked: HookedRun, step: int) -> tuple[Ran, Mapping[str, Any]]:
@@ -339,20 +347,27 @@ class _Steps:
         digests = np.array([hooked.batches.digest if hooked.batches else 0], np.int64)
         return Ran(loss, digests, int(self._transplant.global_step.numpy()), None, False, 1), values
 
+    def _needs(self, step: int) -> list[bool]:
+        return [callback.needs_report(step) for callback in self._callbacks if callback.report]
+
     def _interrupt(self) -> None:
         assert self._loop
         self._loop.run(SAVE)
 
     def _run(self, step: int, stops: Sequence[int | None], wish: int | None) -> Ran:
-        wanted = _report(self._callbacks)
+        asked = [len(callback.report) for callback in self._callbacks]
+        wanted = _report(self._callbacks) if asked != self._asked else self._transplant.watched
         grown = sum(map(len, wanted)) > sum(map(len, self._transplant.watched))
+        self._asked = asked
         if grown:
             self._transplant.watch(wanted)
         if self.one_by_one:
-            self._transplant.set_wanted([callback.needs_report(step + 1) for callback in self._callbacks if callback.report])
+            self._transplant.set_wanted(self._needs(step + 1))
         has_loop = self._loop is not None
         self._loop = self._loop or self._make_loop()
         until = min((stop for stop in stops if stop is not None and stop > step and not self.may_jump), default=NEVER)
+        if self.one_by_one and self._loop.exact:
+            self._transplant.due = self._needs(until)
         reporting = [stop or step for callback, stop in zip(self._callbacks, stops, strict=True) if callback.report]
         report_from = min(reporting, default=NEVER)
         request = REBUILD if wish is None and has_loop and grown else wish

@@ -58,12 +58,18 @@ class SharedTransplant(Transplant):
     def save(self, saved: Sequence[SavedTensor], prefix: str) -> None:
         """Writes a checkpoint with a data file of each parameter server, or with one of this process if they do not share its folder.
 
-        Training waits meanwhile, since callbacks run between two pools of steps; so all values are of the same moment.
+        Training waits meanwhile, so all values are of the same moment.
         """
+        self.pause()
         if is_shared(folder_of(prefix), sorted({self.settled[one.variable].device for one in saved})):
             save_by_device(self.settled, saved, prefix)
         else:
             super().save(saved, prefix)
+
+    def pause(self) -> None:
+        """Waits until no worker trains, so that what a saver and its listeners read is of one step."""
+        if self.interrupt:
+            self.interrupt()
 
     def _with_optimizers(self) -> list[tuple[Update, Any]]:
         updates = super()._with_optimizers()

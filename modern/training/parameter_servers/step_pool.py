@@ -1,7 +1,8 @@
 """A pool of steps from which chief and workers draw tickets, so that together they make exactly as many as were requested.
 
-Whatever a callback has to see (a checkpoint, a hook, the end) happens between two pools, when nobody trains. Chief and workers take
-steps without Python between them. Only ``Workers`` reads what TensorFlow keeps private about the workers of a ClusterCoordinator.
+Whatever a callback has to see (a checkpoint, a summary, the end) happens between two pools, when nobody trains. Chief and workers take
+steps without Python between them. A session hook that sees each step sees the chief's, as in TensorFlow 1: the pool stays open between
+them, and workers go on. Only ``Workers`` reads what TensorFlow keeps private about the workers of a ClusterCoordinator.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from estimator_bridge.modern.distribution.worker_feed import take
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant, table_filler
-from estimator_bridge.modern.training.step_loop import NEVER, Ran, WatchedTensors
+from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, SAVE, Ran, WatchedTensors
 from estimator_bridge.runtime.batch_digest import variables_digest
 
 SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
@@ -50,35 +51,42 @@ class StepPool:
         workers: Workers that train beside this process, the chief.
         ticketed: Functions that take steps out of the pool.
         audit: Audit of the trainers, if any.
+        one_by_one: True if each call makes one step of the chief, while the workers make any number.
     """
 
     transplant: Transplant
     workers: Workers
     ticketed: TicketedSteps
     audit: EffectReport | None = None
+    one_by_one: bool = False
     exact = True
+    _open: _OpenPool | None = dataclasses.field(default=None, init=False)
+    _late: list[TakenSteps] = dataclasses.field(default_factory=list, init=False)  # workers' steps that no call has returned
 
     @classmethod
-    def of_cluster(cls, transplant: Transplant, coordinator: Any, auditing: AuditPlan | None) -> StepPool:
+    def of_cluster(
+        cls, transplant: Transplant, coordinator: Any, auditing: AuditPlan | None, one_by_one: bool = False
+    ) -> StepPool:
         """Makes the pool of a cluster.
 
         Args:
             transplant: Training step and its variables.
             coordinator: ``ClusterCoordinator``.
-            auditing: Steps to audit, if any.
+            auditing: Steps to audit, if any; then all trainers wait for each other after each step of the chief.
+            one_by_one: True if each call makes one step of the chief.
         """
         workers = Workers(coordinator, table_filler(transplant.model))
         ticketed = TicketedSteps(transplant, coordinator.strategy)
         trainers = [TaskId("chief", 0), *(TaskId("worker", index) for index in workers.indices)]
         audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
-        return cls(transplant, workers, ticketed, audit)
+        return cls(transplant, workers, ticketed, audit, one_by_one and audit is None)
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps for each trainer, so that the global step gets no further than ``until``.
 
         Args:
-            steps: Steps of each trainer on average; faster trainers take more. With 0 or a request (``STOP``, ``PREEMPTED``) no
-                step runs.
+            steps: Steps of each trainer on average; faster trainers take more. With 0 or a request (``STOP``, ``PREEMPTED``,
+                ``SAVE``) no step runs, and none is running afterwards.
             until: Global step to stop at.
             report_from: Global step from which the watched tensors are computed, with a last step that the chief makes.
 
@@ -86,9 +94,12 @@ class StepPool:
             The steps in the order of their tickets, the chief's last step last. It has ``ended`` if the chief's input has.
         """
         if steps <= 0:
-            return Ran(np.zeros(0), np.zeros(0, np.int64), self._global_step(), None, False, steps)
+            self._close()
+            return self._ran([], steps, NEVER)
+        if self.one_by_one:
+            return self._step_of_chief(until, report_from)
         before = self._global_step()
-        goal = min(until, before + steps * (len(self.workers.indices) + 1))
+        goal = min(until, before + steps * self._trainers)
         reporting = goal >= report_from
         limit = goal - reporting
         audited = self._audited_steps(before, limit)
@@ -97,23 +108,67 @@ class StepPool:
         calls = self.workers.schedule(self.ticketed.on_worker, _limits(limit)) if limit > reached else []
         own = []
         if not reporting or steps > 1:  # else the reported step is the chief's only one
-            own.append(self.ticketed.on_chief(_limits(limit)))
-            self.workers.wait()
-        if reporting:
-            own.append(self.ticketed.on_chief(_limits(0, unticketed=1)))
+            own.append(fetch(self.ticketed.on_chief(_limits(limit))))
         self.workers.wait()
-        ran = self._ran([*audited, *(TakenSteps(*result) for result in finished(calls)), *map(fetch, own)], steps, reporting)
+        if reporting:
+            own.append(self._last_step(goal))
+        ran = self._ran([*audited, *finished(calls), *own], steps, report_from)
         if self.audit is not None:
             self.audit.count(len(ran.losses), before, ran.step)
         return ran
 
-    def _ran(self, taken: Sequence[TakenSteps], steps: int, reporting: bool) -> Ran:
-        chief = taken[-1]
-        order = np.argsort(np.concatenate([one.tickets for one in taken]), kind="stable")
-        losses = np.concatenate([one.losses for one in taken])[order]
-        has_report = reporting and len(chief.losses)
+    def _step_of_chief(self, until: int, report_from: int) -> Ran:
+        """Makes one step of the chief while the workers make theirs; they go on afterwards, except at ``until``."""
+        while True:
+            step = self._global_step()
+            if self._open and not step < self._open.limit < until:
+                self._close()
+                step = self._global_step()
+            if step + 1 >= until:
+                self.transplant.set_wanted(self.transplant.due)  # nobody knew that the chief's next step leads here
+                chief = self._last_step(until)
+            else:
+                self._open = self._open or self._opened(step, until)
+                self.workers.check()
+                chief = fetch(self.ticketed.on_chief(_limits(self._open.limit, most=1)))
+            if chief.ended:
+                self._close()
+            if chief.ended or len(chief.losses):
+                return self._ran([chief], 1, report_from)
+            self._close()  # the workers have taken all tickets
+
+    def _opened(self, step: int, until: int) -> _OpenPool:
+        limit = min(until - 1, step + MAX_STEPS_PER_CALL * self._trainers)  # the losses of more steps would take memory
+        self.ticketed.tickets.assign(step)
+        return _OpenPool(limit, self.workers.schedule(self.ticketed.on_worker, _limits(limit)))
+
+    def _close(self) -> None:
+        """Ends an open pool after the steps that are running."""
+        if self._open:
+            self.ticketed.tickets.assign(self._open.limit)
+            self.workers.wait()
+            self._late += finished(self._open.calls)
+            self._open = None
+
+    def _last_step(self, goal: int) -> TakenSteps:
+        """Makes a step of the chief, which leads to a global step, and keeps the watched tensors; nobody else trains."""
+        self.ticketed.tickets.assign(goal - 1)
+        return fetch(self.ticketed.on_chief(_limits(goal, most=1)))
+
+    @property
+    def _trainers(self) -> int:
+        return len(self.workers.indices) + 1
+
+    def _ran(self, taken: Sequence[TakenSteps], steps: int, report_from: int) -> Ran:
+        """Returns steps, those of the chief last, and the late ones unless the call only interrupts a training."""
+        late, self._late = ([], self._late) if steps == SAVE else (self._late, [])
+        every = [*late, *taken]
+        order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(one.tickets for one in every)]), kind="stable")
+        losses = np.concatenate([np.zeros(0, np.float32), *(one.losses for one in every)])[order]
+        step = self._global_step()
+        has_report = step >= report_from and len(taken[-1].losses)
         report = [variable.numpy() for variable in self.ticketed.watched.variables] if has_report else None
-        return Ran(losses, np.zeros(len(losses), np.int64), self._global_step(), report, bool(chief.ended), steps)
+        return Ran(losses, np.zeros(len(losses), np.int64), step, report, bool(taken and taken[-1].ended), steps)
 
     def _global_step(self) -> int:
         return int(self.transplant.global_step.numpy())
@@ -135,9 +190,16 @@ class StepPool:
         return [one for one in taken if one is not None]
 
 
-def _limits(limit: int, unticketed: int = 0) -> tf.Tensor:
-    """Returns the argument of a function that takes steps: its limit of tickets, and its number of steps without one."""
-    return tf.constant([limit, unticketed], tf.int64)
+class _OpenPool(NamedTuple):
+    """The limit of tickets of a pool, and its call of each worker."""
+
+    limit: int
+    calls: list[Any]
+
+
+def _limits(limit: int, most: int = NEVER) -> tf.Tensor:
+    """Returns the argument of a function that takes steps: its limit of tickets, and its largest number of steps."""
+    return tf.constant([limit, most], tf.int64)
 
 
 class TakenSteps(NamedTuple):
@@ -158,9 +220,8 @@ class TicketedSteps:
     Attributes:
         tickets: Variable with the next ticket: the global step before the step that is made with it.
         watched: Watched tensors of the chief's last step.
-        on_worker: Function of two numbers; it takes steps with tickets below the first.
-        on_chief: Function of two numbers, as ``on_worker``; or, if the second is not 0, it makes that many steps without tickets
-            and keeps the watched tensors of the last.
+        on_worker: Function of two numbers; it takes steps with tickets below the first, at most as many as the second.
+        on_chief: The same; it keeps the watched tensors of the last step if it makes as many as it may.
     """
 
     def __init__(self, transplant: Transplant, strategy: Any) -> None:
@@ -185,36 +246,30 @@ class TicketedSteps:
         return loss
 
     def _steps(self, step: Callable[..., Tensor], limits: Tensor) -> TakenSteps:
-        limit, unticketed = limits[0], tf.cast(limits[1], tf.int32)
-
         def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
-            following = self._draw(count + 1, limit, unticketed, drawn.ticket)  # while the step before it runs
-            loss = self._strategy.run(step, (drawn.batch, tf.equal(count + 1, unticketed)))
+            following = self._draw(count + 1, limits, drawn.ticket)  # while the step before it runs
+            loss = self._strategy.run(step, (drawn.batch, tf.equal(tf.cast(count + 1, tf.int64), limits[1])))
             return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
 
-        first = self._draw(tf.constant(0), limit, unticketed, None)
+        first = self._draw(tf.constant(0), limits, None)
         arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
         _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
         return TakenSteps(losses.stack(), tickets.stack(), tf.logical_not(last.given))
 
-    def _draw(self, count: Tensor, limit: Tensor, unticketed: Tensor, ticket: Tensor | None) -> _Draw:
+    def _draw(self, count: Tensor, limits: Tensor, ticket: Tensor | None) -> _Draw:
         """Draws a batch and a ticket for the next step.
 
         The batch comes first, so that no ticket is lost if the input has ended. The last batch of a call is the first of the next.
 
         Args:
             count: Number of steps so far in this call.
-            limit: Limit of the tickets.
-            unticketed: Number of steps to make without tickets; 0 to draw tickets.
+            limits: Limit of the tickets, and of the steps of this call.
             ticket: Ticket of the step before; None at first.
         """
-        has_tickets = tf.equal(unticketed, 0)
-        started = tf.constant(-1, tf.int64) if ticket is None else tf.where(has_tickets, ticket, tf.zeros([], tf.int64))
-        given, batch = take(ticket is None, started, self._specs)
-        takes_ticket = tf.logical_and(given, has_tickets)
+        given, batch = take(ticket is None, tf.constant(-1, tf.int64) if ticket is None else ticket, self._specs)
+        takes_ticket = tf.logical_and(given, tf.cast(count, tf.int64) < limits[1])
         ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
-        good = tf.logical_and(given, tf.logical_or(count < unticketed, ticket < limit))
-        return _Draw(ticket, good, given, tuple(batch))
+        return _Draw(ticket, ticket < limits[0], given, tuple(batch))
 
     def _next_ticket(self) -> Tensor:
         """Counts in one operation, which no other process can interrupt."""
@@ -309,6 +364,10 @@ class Workers:
             time.sleep(_POLL_SECONDS)
         return False
 
+    def check(self) -> None:
+        """Raises the error of a call that has failed."""
+        self._coordinator.done()
+
     def wait(self) -> None:
         """Waits until no call runs; ``join`` of the coordinator would wait for dead workers, and logs.
 
@@ -328,8 +387,8 @@ def is_lost(error: tf.errors.OpError) -> bool:
     return gone or any(word in str(error) for word in _LOST)
 
 
-def finished(calls: Sequence[Any]) -> list[Any]:
-    """Returns the results of the calls that ended well.
+def finished(calls: Sequence[Any]) -> list[TakenSteps]:
+    """Returns the steps of the calls that ended well.
 
     A result stays with its worker until it is fetched, and is lost with it.
     """
@@ -337,7 +396,7 @@ def finished(calls: Sequence[Any]) -> list[Any]:
     for call in calls:
         if call._status is RemoteValueStatus.READY:
             with contextlib.suppress(tf.errors.OpError):
-                results.append(call.fetch())
+                results.append(TakenSteps(*call.fetch()))
     return results
 
 

@@ -78,12 +78,12 @@ def train(estimator: Any, call: TrainCall, distribution: Distribution, **options
 
     with _leader(config) as leader, failures_named():
 
-        def pool(transplant: Any, batches: Any) -> Loop:
+        def pool(transplant: Any, batches: Any, one_by_one: bool) -> Loop:
             own.publish(batches)
             if transplant.model.synchronous:
                 _refuse_audit(auditing)
                 return SynchronousSteps(transplant, leader)
-            return StepPool.of_cluster(transplant, leader, auditing)
+            return StepPool.of_cluster(transplant, leader, auditing, one_by_one)
 
         shared = ParameterServers(distribution.strategy)
         training.train(estimator, call, shared, make_transplant=SharedTransplant, make_loop=pool, **options)

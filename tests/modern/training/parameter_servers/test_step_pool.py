@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.distribute.coordinator.cluster_coordinator import Closure, _CoordinatedClosureQueue
 from tensorflow.python.distribute.coordinator.remote_value import RemoteValueStatus
 
-from estimator_bridge.modern.training.step_loop import NEVER, Ran
+from estimator_bridge.modern.training.step_loop import NEVER, PREEMPTED, SAVE, STOP, Ran
 from tests.modern import jobs  # noqa: F401 -- installs the legacy path
 
 from estimator_bridge.modern.training import train  # isort: skip
@@ -77,7 +77,7 @@ def test_a_result_that_goes_with_its_worker_before_it_is_fetched_is_left_out() -
     def gone() -> Any:
         raise tf.errors.UnavailableError(None, None, "failed to connect to all addresses")
 
-    made = (np.array([4]), np.array([0.5]), np.array(False))
+    made = TakenSteps(np.array([4]), np.array([0.5]), np.array(False))
     results = [SimpleNamespace(_status=RemoteValueStatus.READY, fetch=fetch) for fetch in (gone, lambda: made)]
     assert finished(results) == [made]
 
@@ -159,9 +159,86 @@ def test_a_pool_goes_on_without_the_audited_step_of_a_lost_worker() -> None:
         SimpleNamespace(tickets=tickets, on_worker=None, on_chief=on_chief),
         audit,
     ).run(1, until=9)
-    assert workers.limits == [[8, 0], [9, 0]]
+    assert workers.limits == [[8, NEVER], [9, NEVER]]
     assert (len(ran.losses), ran.step, ran.ended) == (2, 9, False)
     assert counted == [(2, 7, 9)]
+
+
+class Busy:
+    """A cluster of one worker, which takes two tickets while the chief makes a step, and two more until its next."""
+
+    indices = (0,)
+    _status = RemoteValueStatus.READY
+
+    def __init__(self) -> None:
+        self.global_step, self.tickets = tf.Variable(0), tf.Variable(0, dtype=tf.int64)
+        self.limits: list[int] = []
+        self.wanted: list[list[bool]] = []
+        self.taken: list[int] = []
+        self.is_running = False
+        transplant = SimpleNamespace(global_step=self.global_step, due=[True], set_wanted=self.wanted.append)
+        ticketed = SimpleNamespace(
+            tickets=self.tickets, on_worker=None, on_chief=self.on_chief, watched=SimpleNamespace(variables=[])
+        )
+        make: Any = StepPool
+        self.pool = make(transplant, self, ticketed, one_by_one=True)
+
+    def schedule(self, function: Any, limits: Any) -> list[Any]:
+        self.limits.append(int(limits[0]))
+        self.taken, self.is_running = [], True
+        return [self]
+
+    def fetch(self) -> TakenSteps:
+        return TakenSteps(np.ones(len(self.taken)), np.array(self.taken), np.array(False))
+
+    def check(self) -> None:
+        """No call has failed."""
+
+    def wait(self) -> None:
+        self.go_on()
+        self.is_running = False
+
+    def go_on(self) -> None:
+        """Takes two tickets, if the worker is at work."""
+        drawn = [int(self.tickets.assign_add(1)) - 1 for _ in range(2 if self.is_running else 0)]
+        good = [ticket for ticket in drawn if ticket < self.limits[-1]]
+        self.global_step.assign_add(len(good))
+        self.taken += good
+
+    def on_chief(self, limits: Any) -> TakenSteps:
+        limit, most = limits.numpy()
+        assert most == 1
+        self.go_on()
+        drawn = np.array([int(self.tickets.assign_add(1)) - 1])
+        drawn = drawn[drawn < limit]
+        self.global_step.assign_add(len(drawn))
+        self.go_on()
+        return TakenSteps(tf.zeros(len(drawn)), tf.constant(drawn), tf.constant(False))
+
+
+def test_a_pool_stays_open_between_the_steps_that_a_hook_sees() -> None:
+    """The worker goes on, up to the step that somebody must see, which the chief makes when nobody else trains."""
+    busy = Busy()
+    made = [busy.pool.run(1, until=12, report_from=12) for _ in range(3)]
+    assert busy.limits == [11]
+    assert [ran.step for ran in made] == [5, 10, 12]
+    assert [ran.losses.tolist() for ran in made[:2]] == [[0], [0]]
+    assert made[2].losses.tolist() == [1] * 9 + [0]
+    assert [ran.report for ran in made] == [None, None, []]
+    assert busy.wanted == [[True]]
+
+
+@pytest.mark.parametrize("request_", [STOP, SAVE, PREEMPTED])
+def test_who_ends_or_saves_a_training_closes_its_pool(request_: int) -> None:
+    """No step is running afterwards, and the next pool begins at the global step."""
+    busy = Busy()
+    busy.pool.run(1)
+    ended = busy.pool.run(request_)
+    assert (ended.step, ended.agreed, busy.is_running) == (5, request_, False)
+    ran = busy.pool.run(1)
+    assert (ran.step, busy.limits) == (10, [200, 205])
+    saves = request_ == SAVE  # nobody looks at what that returns, and the worker's losses may be NaN
+    assert [one.losses.tolist() for one in (ended, ran)] == [[] if saves else [1] * 4, [1] * 4 * saves + [0]]
 
 
 def test_a_coordinator_that_does_not_stop_delays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

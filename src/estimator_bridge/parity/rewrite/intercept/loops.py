@@ -180,7 +180,8 @@ class _Loop:
             self._session.start(
                 self._things.roots(), self._things.optimizers(), batch[0] if isinstance(batch, tuple) else batch
             )
-        if not (self._session.is_over and (self._evaluation or self._may_predict)):  # what follows the training is compared, too
+        follows = self._evaluation or self._may_predict  # the training, and is compared, too
+        if not (self._session.is_over and follows):
             self._session.begin_step(batch)
         self._is_open, self._session.open_loop = True, self._close
         return batch
@@ -188,7 +189,7 @@ class _Loop:
     get_next = __next__
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             self._close()
             self._end_evaluation(is_read_whole=False)
 
