@@ -1,4 +1,7 @@
-"""``tf.contrib.data``: transformations and readers of data sets, nearly all of which live on in ``tf.data.experimental``."""
+"""``tf.contrib.data``: transformations and readers of data sets, nearly all of which live on in ``tf.data.experimental``.
+
+The classes of data sets were here before TensorFlow 1.4 had ``tf.data``.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,23 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.compat.v2.data import Dataset
+from tensorflow.compat.v2 import data as tf2_data
 from tensorflow.python.data.util import nest
 
 __all__ = [
     "AUTOTUNE",
     "Counter",
     "CsvDataset",
+    "Dataset",
+    "FixedLengthRecordDataset",
+    "Iterator",
     "Optional",
     "RandomDataset",
     "Reducer",
     "SqlDataset",
+    "TFRecordDataset",
     "TFRecordWriter",
+    "TextLineDataset",
     "batch_and_drop_remainder",
     "bucket_by_sequence_length",
     "choose_from_datasets",
@@ -52,11 +60,16 @@ Transformation = Callable[[Any], Any]
 AUTOTUNE = tf.data.experimental.AUTOTUNE
 Counter = tf.data.experimental.Counter
 CsvDataset = tf.data.experimental.CsvDataset
+Dataset = tf.data.Dataset
+FixedLengthRecordDataset = tf.data.FixedLengthRecordDataset
+Iterator = tf.data.Iterator
 Optional = tf.data.experimental.Optional
 RandomDataset = tf.data.experimental.RandomDataset
 Reducer = tf.data.experimental.Reducer
 SqlDataset = tf.data.experimental.SqlDataset
+TFRecordDataset = tf.data.TFRecordDataset
 TFRecordWriter = tf.data.experimental.TFRecordWriter
+TextLineDataset = tf.data.TextLineDataset
 bucket_by_sequence_length = tf.data.experimental.bucket_by_sequence_length
 choose_from_datasets = tf.data.experimental.choose_from_datasets
 copy_to_device = tf.data.experimental.copy_to_device
@@ -125,4 +138,4 @@ def sliding_window_batch(
 def _batched(window: tuple[Any, ...], size: Any) -> Any:
     structure = window if len(window) > 1 else window[0]
     batches = nest.map_structure(lambda part: part.batch(size), structure)
-    return batches if isinstance(batches, Dataset) else Dataset.zip(batches)
+    return batches if isinstance(batches, tf2_data.Dataset) else tf2_data.Dataset.zip(batches)

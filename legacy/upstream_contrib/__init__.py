@@ -6,3 +6,6 @@ Nothing of it is in this package. ``fetch`` takes the Python files out of the of
 
 OURS = frozenset({"cluster_resolver", "distribute", "summary", "tpu"})
 """Packages whose real files need internals that TensorFlow 2 no longer has; ``legacy.contrib`` has them."""
+
+SHRUNK = ("data", "estimator")
+"""Packages that had more names before 1.15, which are taken from ours."""

@@ -11,7 +11,7 @@ from estimator_bridge.compat.source.removed_names.contrib import replacement as 
 from estimator_bridge.legacy.contrib import offered
 from estimator_bridge.legacy.contrib.offered import imports as imports  # noqa: PLC0414 -- a part of the protocol
 from estimator_bridge.legacy.contrib.refusal import FETCH
-from estimator_bridge.legacy.upstream_contrib import OURS, cache
+from estimator_bridge.legacy.upstream_contrib import OURS, SHRUNK, cache
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
 
 _ROOT = "tensorflow.contrib"
@@ -39,7 +39,7 @@ def offers(symbol: str) -> bool:
     package, *path = [*symbol.split("."), ""][2:-1] or [""]
     if package in OURS or not cache.is_fetched():
         return offered.offers(symbol)
-    return _official_offers(package, path) or (package == "estimator" and len(path) == 1 and offered.offers(symbol))
+    return _official_offers(package, path) or (package in SHRUNK and bool({*path[:1]} & offered.offered(package)))
 
 
 def _official_offers(package: str, path: Sequence[str]) -> bool:

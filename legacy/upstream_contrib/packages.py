@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from estimator_bridge.legacy.contrib import namespace
-from estimator_bridge.legacy.upstream_contrib import OURS, cache, loading
+from estimator_bridge.legacy.upstream_contrib import OURS, SHRUNK, cache, loading
 from estimator_bridge.legacy.upstream_contrib.moved import ROOT_NAMES
 
 _import = importlib.import_module
@@ -45,8 +46,8 @@ class Contrib(types.ModuleType):
         target = f"{loading.CONTRIB}.{ROOT_NAMES.get(name, name)}"
         try:
             module = _import(target)
-            if name == "estimator":
-                vars(module).setdefault("__getattr__", _earlier)
+            if name in SHRUNK:
+                vars(module).setdefault("__getattr__", functools.partial(_earlier, name))
             return module
         except ModuleNotFoundError as error:
             if error.name != target:
@@ -54,14 +55,13 @@ class Contrib(types.ModuleType):
             raise AttributeError(f"TensorFlow 1.15 had no tf.contrib.{name}") from None
 
 
-def _earlier(name: str) -> Any:
-    """Returns a name that ``tf.contrib.estimator`` had before 1.15, as ours still has it: stop_if_no_increase_hook, for one."""
+def _earlier(package: str, name: str) -> Any:
+    """Returns a name that a package of ``tf.contrib`` had before 1.15, as ours still has it: stop_if_no_increase_hook, for one."""
     if not name.startswith("__"):
-        from estimator_bridge.legacy.contrib import estimator
-
-        if name in estimator.__all__:
-            return getattr(estimator, name)
-    raise AttributeError(f"module 'tensorflow.contrib.estimator' has no attribute {name!r}")
+        ours = importlib.import_module(f"estimator_bridge.legacy.contrib.{package}")
+        if name in ours.__all__:
+            return getattr(ours, name)
+    raise AttributeError(f"module 'tensorflow.contrib.{package}' has no attribute {name!r}")
 
 
 def contrib(keras_file: Callable[..., types.ModuleType | None]) -> types.ModuleType:

@@ -15,5 +15,5 @@ with tf.Session() as session:
     beams = session.run(demo.gather_tree([[[1, 2]], [[3, 4]]], [[[0, 0]], [[1, 0]]], [2], 9))
 missing = hasattr(tf.contrib, "nowhere") or hasattr(tf.contrib.estimator, "nowhere")
 print(json.dumps({"whole": demo.whole, "length": len(demo.data), "said": said, "total": float(total), "beams": beams.tolist(),
-    "same": again is demo is tf.contrib.demo, "keras": demo.Dense is tf.keras.layers.Dense, "real": data.real, "older": hasattr(tf.contrib.estimator, "stop_if_no_increase_hook"),
+    "same": again is demo is tf.contrib.demo, "keras": demo.Dense is tf.keras.layers.Dense, "real": data.real, "older": hasattr(tf.contrib.estimator, "stop_if_no_increase_hook") and tf.contrib.data.TextLineDataset is tf.data.TextLineDataset,
     "cell": hasattr(demo.rnn_cell_impl, "BasicLSTMCell"), "tpu": hasattr(tf.contrib.tpu, "TPUEstimator"), "missing": missing}))

@@ -10,7 +10,9 @@ _OF_SLIM = (
     "avg_pool2d", "batch_norm", "conv2d", "conv2d_transpose", "convolution2d", "convolution2d_transpose", "dropout", "flatten", "fully_connected", "l1_regularizer", "l2_regularizer",
     "max_pool2d", "one_hot_encoding", "variance_scaling_initializer", "xavier_initializer", "xavier_initializer_conv2d",
 )  # fmt: skip
+_DATA = ("Dataset", "FixedLengthRecordDataset", "Iterator", "TFRecordDataset", "TextLineDataset")  # before TensorFlow 1.4
 SAME_NAMES = {
+    **{f"contrib.data.{name}": f"data.{name}" for name in _DATA},
     **{f"contrib.rnn.{name}": f"nn.rnn_cell.{name}" for name in _CELLS},
     **{f"contrib.rnn.{name}": f"nn.{name}" for name in ("static_rnn", "static_bidirectional_rnn", "static_state_saving_rnn")},
     **{f"contrib.slim.{name}": f"contrib.layers.{name}" for name in _OF_SLIM},
@@ -25,6 +27,11 @@ def outside_of_contrib(name: str) -> str:
     Example:
         >>> outside_of_contrib("tensorflow.contrib.rnn.GRUCell"), outside_of_contrib("tensorflow.nn.relu")
         ('tensorflow.nn.rnn_cell.GRUCell', 'tensorflow.nn.relu')
+        >>> outside_of_contrib("tensorflow.contrib.data.Dataset.range")
+        'tensorflow.data.Dataset.range'
     """
-    other = SAME_NAMES.get(name.removeprefix("tensorflow."))
-    return f"tensorflow.{other}" if other else name
+    below = name.removeprefix("tensorflow.")
+    owner, _, method = below.rpartition(".")
+    if below in SAME_NAMES:
+        return f"tensorflow.{SAME_NAMES[below]}"
+    return f"tensorflow.{SAME_NAMES[owner]}.{method}" if owner in SAME_NAMES else name

@@ -27,3 +27,11 @@ def test_it_names_the_command_that_fetches_the_official_files(
     assert (FETCH in offered.replacement(symbol)) is helps
     monkeypatch.setattr(cache, "is_fetched", lambda: True)
     assert FETCH not in offered.replacement(symbol)
+
+
+def test_names_before_the_fetched_version_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``tf.contrib.data`` had the classes of data sets before TensorFlow 1.4."""
+    monkeypatch.setattr(cache, "is_fetched", lambda: True)
+    monkeypatch.setattr(cache, "manifest", lambda place: {})
+    assert offered.offers("tf.contrib.data.Dataset.from_tensor_slices")
+    assert not offered.offers("tf.contrib.data.NoDataset.from_tensor_slices")
