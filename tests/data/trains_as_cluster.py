@@ -7,6 +7,7 @@ Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredSt
 
 import sys
 import time
+import traceback
 
 import numpy as np
 import tensorflow as tf
@@ -40,7 +41,8 @@ def model_fn(features, labels, mode):
         error = tf.metrics.mean_absolute_error(labels, predictions)
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"error": error})
     step = tf.train.get_or_create_global_step()
-    is_faulty = "faster-on-the-modern-path" in OPTIONS and "estimator_bridge.modern.engine" in sys.modules
+    is_modern = any("estimator_bridge/modern/" in frame.filename for frame in traceback.extract_stack())
+    is_faulty = "faster-on-the-modern-path" in OPTIONS and is_modern
     rate = tf.train.polynomial_decay(0.101 if is_faulty else 0.1, step, int(MAX_STEPS), 0.001)
     optimizer, hooks = tf.train.GradientDescentOptimizer(rate), []
     if "in-step" in OPTIONS:
