@@ -140,8 +140,10 @@ def _counts_rows(divisor: Operation, numerator: Operation) -> bool:
 
     A number that the script gives is none: it would stay the same in a part of the batch.
     """
-    behind = upstream([divisor], parents=data_producers)
-    if any(op.op_def.is_stateful for op in behind) or not any(op.type in _OF_FIXED_SHAPE for op in behind):
+    behind = upstream([divisor])
+    if any(op.op_def.is_stateful or op.type == "Placeholder" for op in behind) or not any(
+        op.type in _OF_FIXED_SHAPE for op in behind
+    ):
         return False
     values = _values_of(numerator)
     rows = {op.outputs[0].shape[:1].num_elements() for op in values if op.type == "Placeholder" and op.outputs[0].shape.rank}
