@@ -106,7 +106,7 @@ def test_a_cluster_that_stands_still_is_ended(tmp_path: Path) -> None:
 def test_no_task_outlives_a_comparison_that_is_killed_or_interrupted(tmp_path: Path, number: int, code: int) -> None:
     """A terminal sends Ctrl-C to the comparison and to the launcher of its side, which are one process group."""
     options = (*PARAMETER_SERVER, SCRIPT, tmp_path / "model", 9, "in-step", "hangs")
-    python = Path(sys.prefix) / "bin" / "python"  # processes of a warm one are below its server
+    python = str(Path(sys.prefix) / "bin" / "python")  # processes of a warm one are below its server
     command = [python, "-m", "estimator_bridge", "compare", *map(str, options)]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     below: dict[int, psutil.Process] = {}
