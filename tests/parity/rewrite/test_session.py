@@ -115,3 +115,16 @@ def test_numbers_of_an_optimizer_are_read_from_its_configuration_if_it_has_one(
     for trace in (new, old):
         trace.make()
     assert Session(new, old, RewritePlan(Script("new.py")))._configured(Own()) == found
+
+
+def test_a_script_that_trains_after_the_last_step_ends_before_it_evaluates(tmp_path: Path) -> None:
+    """The old script's evaluation there is one of the values of the last step that both have."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace in (old, new):
+        trace.make()
+    old.write("limited")
+    session = Session(new, old, RewritePlan(Script("new.py")))
+    session.leave_step()
+    session.record_loss(0.5)
+    with pytest.raises(SystemExit):
+        session.leave_step()
