@@ -145,12 +145,10 @@ def _counts_rows(divisor: Operation, numerator: Operation) -> bool:
         op.type in _OF_FIXED_SHAPE for op in behind
     ):
         return False
-    values = _values_of(numerator)
-    rows = {op.outputs[0].shape[:1].num_elements() for op in values if op.type == "Placeholder" and op.outputs[0].shape.rank}
-    shapes = [tensor.shape for op in values for tensor in op.outputs if tensor.shape.is_fully_defined() and tensor.shape.rank]
+    summed = [op.inputs[0].shape for op in _values_of(numerator) if op.type == "Sum" and _reads_batch(op)]
     with v1.Session(graph=divisor.graph) as session:
         count = session.run(divisor.outputs[0])
-    return len(rows) == 1 and any(shape[0] in rows and np.all(count == shape.num_elements()) for shape in shapes)
+    return any(shape.rank and np.all((count == shape[0]) | (count == shape.num_elements())) for shape in summed)
 
 
 def _adds_rows(op: Operation) -> bool:
