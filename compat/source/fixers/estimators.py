@@ -17,7 +17,8 @@ from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments
 _SUPPORT = Path(__file__).with_name("support.py.txt")
 ESTIMATORS = ("tensorflow.estimator.Estimator", f"{TPU}TPUEstimator")
 _PARAMETERS = ("model_fn", "model_dir", "config", "params")
-_RUN_CONFIGS = ("tensorflow.estimator.RunConfig", f"{TPU}RunConfig")
+_OF_LEARN = "tensorflow.contrib.learn.RunConfig"
+_RUN_CONFIGS = ("tensorflow.estimator.RunConfig", f"{TPU}RunConfig", _OF_LEARN)
 _OF_KERAS = "tensorflow.keras.estimator.model_to_estimator"
 _INPUTS = "tensorflow.estimator.inputs."
 _METHODS: dict[str, tuple[str, ...]] = {
@@ -171,7 +172,7 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
 def _with_settings(name: str, text: str) -> str:
     """Returns the source of a function in which input functions get the settings that they take."""
     mode = {"train": "train", "evaluate": "eval", "predict": "infer"}.get(name)
-    return text.replace("input_fn()", f'batches(model, input_fn, "{mode}")') if mode else text
+    return text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))') if mode else text
 
 
 class EstimatorCalls:
@@ -380,7 +381,8 @@ class EstimatorCalls:
             fields = {field.rpartition(".")[2]: value for field, value in given.items()}
             return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
         for_tpu = _FOR_TPU.get(name, ())
-        given = self._given(call, for_tpu or _RUN_CONFIG, {*_RUN_CONFIG, *for_tpu}, "tf.estimator.RunConfig")
+        by_place = for_tpu or (() if name == _OF_LEARN else _RUN_CONFIG)  # contrib.learn's has another order
+        given = self._given(call, by_place, {*_RUN_CONFIG, *for_tpu}, "tf.estimator.RunConfig")
         self._leave_out(old, given, KEPT_FIELDS)
         return f"dict({_written(given, KEPT_FIELDS)})"
 

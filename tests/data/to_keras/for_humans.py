@@ -317,6 +317,17 @@ def input_fn():
     return features, labels
 
 
+# mark: tf.train.string_input_producer
+# mark: tf.TextLineReader
+# mark: tf.train.batch
+def queued_input_fn():
+    names = tf.train.string_input_producer(["rows.csv"])
+    _, line = tf.TextLineReader().read(names)
+    return {"x": tf.train.batch([line], 2)}, tf.zeros([2])
+
+
+# mark: tf.train.Server.create_local_server
+server = tf.train.Server.create_local_server()
 ESTIMATORS = [
     tf.estimator.Estimator(other_inputs_in_prediction),
     tf.estimator.Estimator(a_variable_in_each_step),

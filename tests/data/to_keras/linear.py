@@ -23,6 +23,10 @@ def classes_input_fn():
     return input_fn().map(lambda features, labels: (features, tf.to_int32(labels > 3.0)))
 
 
+def tensors_input_fn():
+    return {name: tf.constant(values) for name, values in rows.items()}, tf.constant(price)
+
+
 size = tf.feature_column.numeric_column("size")
 age = tf.feature_column.bucketized_column(tf.feature_column.numeric_column("age"), [3.0, 6.0])
 town = tf.feature_column.categorical_column_with_vocabulary_list("town", TOWNS)
@@ -54,6 +58,8 @@ if only == ["numbers"]:
         linear_optimizer=tf.train.GradientDescentOptimizer(0.001),
         dnn_feature_columns=deep,
         dnn_hidden_units=[4],
+        config=tf.contrib.learn.RunConfig(save_checkpoints_steps=100),
     )
     numbers.train(input_fn)
+    numbers.train(tensors_input_fn, steps=3)
     print(numbers.evaluate(input_fn)["average_loss"])

@@ -6,6 +6,8 @@ import ast
 import functools
 import io
 import itertools
+import json
+import os
 import subprocess
 import sys
 import tokenize
@@ -20,6 +22,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
+from estimator_bridge.compat.source.fixers.estimators import support
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
 from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
@@ -212,6 +215,17 @@ def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:
     text = converted("columns").text
     assert "eval_spec = dict(input_fn=make_input_fn(2, 1))" in text
     assert "again = dict(input_fn=make_input_fn(3, None), steps=100)" in text
+
+
+def test_a_task_of_a_cluster_does_not_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would write its model over those of the others."""
+    scope: dict[str, Any] = {"os": os}
+    exec(support()["check_alone"], scope)
+    scope["check_alone"]()
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"chief": ["a:1"], "worker": ["b:1", "c:1"]}}))
+    with pytest.raises(ValueError, match="TF_CONFIG names 3 tasks, but this script trains in one"):
+        scope["check_alone"]()
+    assert "check_alone()" in support()["train"]
 
 
 def test_a_choice_that_decides_nothing_leaves_the_rest_as_it_was() -> None:
