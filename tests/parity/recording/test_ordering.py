@@ -95,6 +95,20 @@ def test_an_order_of_the_scripts_own_is_none_of_our_business() -> None:
         assert {op: op.control_inputs for op in step} == before
 
 
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_an_update_waits_for_the_loop_that_its_gradient_comes_from(use_resource: bool, request: pytest.FixtureRequest) -> None:
+    """A loop hands its values back to operations of earlier lines."""
+    if v1.control_flow_v2_enabled():
+        v1.disable_control_flow_v2()
+        request.addfinalizer(v1.enable_control_flow_v2)
+    with tf.Graph().as_default():
+        weight = v1.get_variable("weight", [2, 2], use_resource=use_resource)
+        _, last = v1.while_loop(lambda turn, _: turn < 3, lambda turn, x: (turn + 1, tf.tanh(x @ weight)), [0, tf.ones([1, 2])])
+        step = upstream([v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(tf.square(last)))])
+        assert any(op.type == "NextIteration" for op in step)
+        assert order_assignments(step) == []
+
+
 def test_branches_stay_as_they_are() -> None:
     """An operation of a branch that is not taken never runs: whatever waited for it would not run either."""
     with tf.Graph().as_default() as graph:

@@ -59,7 +59,7 @@ def order_assignments(
     ordered = set()
     for write, variable in writes:
         earlier = {*batch, *(op for op, read in reads if read == variable and (op._id < write._id or _is_early(op)))}
-        earlier -= set(write.control_inputs)  # of later lines, too, which the masks do not know
+        earlier -= set(write.control_inputs)  # also those that another of its variables has just added
         free = [op for bit, op in enumerate(first) if op in earlier and not behind[write] >> bit & 1]
         if free:
             write._add_control_inputs(free)
@@ -104,10 +104,12 @@ def _changes(op: Operation, variable: Tensor) -> bool:
 
 def _masks(made: Sequence[Operation], own: Dict[Operation, int]) -> Dict[Operation, int]:
     """Returns for each operation the bits of those in ``own`` that it waits for, and its own."""
-    masks: Dict[Operation, int] = {}
-    for op in made:
-        mask = own.get(op, 0)
-        for producer in [*(tensor.op for tensor in op.inputs), *op.control_inputs]:
-            mask |= masks.get(producer, 0)
-        masks[op] = mask
+    masks = {op: own.get(op, 0) for op in made}
+    producers = {op: [*(tensor.op for tensor in op.inputs), *op.control_inputs] for op in made}
+    before: Dict[Operation, int] = {}
+    while masks != before:  # once, but loops also wait for operations of later lines
+        before = dict(masks)
+        for op in made:
+            for producer in producers[op]:
+                masks[op] |= masks.get(producer, 0)
     return masks
