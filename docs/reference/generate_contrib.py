@@ -93,7 +93,10 @@ def pages() -> dict[str, str]:
         Mapping from file name to text.
     """
     packages = [f"### contrib.{name}\n\n{_names(name)}\n" for name in sorted(PACKAGES)]
-    rows = [f"| `{symbol}` | {successor} |" for symbol, successor in sorted(REPLACEMENTS.items())]
+    rows = [
+        f"| `{symbol}`{', other names' if symbol in PACKAGES else ''} | {successor} |"
+        for symbol, successor in sorted(REPLACEMENTS.items())
+    ]
     table = "\n".join(["| Below tf.contrib | What to use instead |", "|---|---|", *rows])
     return {
         "contrib.md": "\n".join([_GENERATED, _OFFERED, "## Packages\n", *packages]),
