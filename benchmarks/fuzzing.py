@@ -256,14 +256,16 @@ def main() -> int:
         return 0
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     longest, failures = Counter[str](), list[str]()
-    begun = time.monotonic()
+    begun = shown = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(arguments.jobs, limit_memory) as pool:
         for kind, found, seconds, failed in pool.imap_unordered(run, tasks(names, arguments.runs)):
             counts[kind] += found
             longest[kind] = max(longest[kind], seconds)  # type: ignore[assignment]  # a Counter of seconds
             failures += [f"{kind} {number}: {what}" for number, what in failed]
-            if sys.stderr.isatty():
-                print(f"\r{sum(map(Counter.total, counts.values()))} of {arguments.runs} files", end="", file=sys.stderr)
+            if sys.stderr.isatty() or time.monotonic() - shown >= 60:
+                start, end = ("\r", "") if sys.stderr.isatty() else ("", "\n")
+                print(f"{start}{sum(map(Counter.total, counts.values()))} of {arguments.runs} files", end=end, file=sys.stderr)
+                shown = time.monotonic()
     print(f"\n{'file':12}{'read':>9}{'accepted':>10}{'refused':>9}{'failed':>8}{'longest':>10}")
     for kind, found in counts.items():
         row = f"{kind:12}{found.total():>9}{found['accepted']:>10}{found['refused']:>9}{found['failed']:>8}{1000 * longest[kind]:>7.0f} ms"
