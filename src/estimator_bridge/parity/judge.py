@@ -323,6 +323,11 @@ def limits(recorded: Trace) -> Iterator[str]:
             f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training: not whether both "
             "sides train equally long."
         )
+    if any(recorded.events("repeated")):
+        yield (
+            "After these steps the script evaluates the same again and again, as if it waited for more. The third such evaluation ended it; "
+            "what would follow was not compared."
+        )
 
 
 def _notes(

@@ -74,6 +74,9 @@ class TracedEngine(Engine):
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""
+        if self._limit.is_repeated(call.input_fn, estimator, call.steps, call.checkpoint_path, call.name):
+            self._trace.write("repeated")
+            self._limit.end_script()
         name = self._name("evaluate")
         if estimator.config.task_type == "evaluator" and call.checkpoint_path:
             # Which checkpoints an evaluator is fast enough to see differs from run to run.

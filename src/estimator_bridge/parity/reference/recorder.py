@@ -48,7 +48,8 @@ STATEFUL_RANDOM = (
 batches: Dict[Any, Any] = {}  # graph -> tensors of its batch, until the hook of its call has them
 specs: Dict[Any, Any] = {}  # graph -> EstimatorSpec of its training, until the hook of its call has it
 savers: Dict[Any, List[Any]] = defaultdict(list)  # graph -> hooks that save checkpoints
-ordering = runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recording", "ordering.py"))
+recording = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "recording")
+ordering, step_limit = (runpy.run_path(os.path.join(recording, name)) for name in ("ordering.py", "step_limit.py"))
 
 
 class Trace:
@@ -56,8 +57,7 @@ class Trace:
 
     def __init__(self, folder: str, steps: Optional[int]) -> None:
         self.folder = folder
-        self.steps = steps
-        self.taken = 0
+        self.limit = step_limit["StepLimit"](steps)
         self.seen: Dict[str, int] = Counter()
         for name in ("batches", "values", "predictions"):
             os.makedirs(os.path.join(folder, name))
@@ -75,10 +75,6 @@ class Trace:
         """Returns the name of the next call."""
         self.seen[verb] += 1
         return "{}-{}".format(verb, self.seen[verb] - 1)
-
-    def is_full(self) -> bool:
-        """Returns True if no step may follow."""
-        return self.steps is not None and self.taken >= self.steps
 
 
 def leaves(structure: Any) -> List[Any]:
@@ -167,8 +163,7 @@ class TrainHook(BatchHook):
         found = run_values.results
         step = self.start + self.steps
         self.trace.write("step", call=self.call, step=step, loss=float(found["loss"]), batch=int(found["digest"]))
-        self.trace.taken += 1
-        if self.trace.is_full():
+        if self.trace.limit.take():
             run_context.request_stop()
 
     def end(self, session: Any) -> None:
@@ -284,8 +279,7 @@ def with_hook(original: Callable[..., Any], args: Any, kwargs: Any, hook: Any) -
 
 def record_train(trace: Trace, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Executes and records ``train``."""
-    if trace.is_full():
-        sys.exit(0)
+    trace.limit.end_script()
     name = trace.name("train")
     given = with_hook(original, args, kwargs, TrainHook(trace, name))
     estimator = args[0]
@@ -295,8 +289,8 @@ def record_train(trace: Trace, original: Callable[..., Any], *args: Any, **kwarg
     if latest:
         copy(latest, trace.values(name, "final"))
     trace.write("trained", call=name, model_dir=estimator.model_dir, checkpoint=latest and trace.values(name, "final"))
-    if trace.is_full():
-        trace.write("limited", steps=trace.taken)
+    if trace.limit.is_reached:
+        trace.write("limited", steps=trace.limit.taken)
     return result
 
 
@@ -304,6 +298,11 @@ def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kw
     """Executes and records ``evaluate``."""
     name = trace.name("evaluate")
     given = with_hook(original, args, kwargs, BatchHook(trace, name))
+    if trace.limit.is_repeated(
+        given.arguments["input_fn"], args[0], *map(given.arguments.get, ("steps", "checkpoint_path", "name"))
+    ):
+        trace.write("repeated")
+        trace.limit.end_script()
     metrics = original(*given.args, **given.kwargs)
     numbers = {
         key + "".join("[{}]".format(index) for index in place): float(value)

@@ -53,6 +53,7 @@ class Session:
         self._steps = list(old.events("step"))
         self._whole = {event["call"] for event in old.events("evaluation", "predicted") if event.get("is_whole")}
         self._is_limited = any(old.events("limited"))
+        self._is_repeated = any(old.events("repeated"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
         self._rows = {e["call"]: {leaf[5] for leaf in e["leaves"]} for e in old.events("structure")}
@@ -249,6 +250,8 @@ class Session:
         found = [event for event in self.old.events("evaluated") if int(event["metrics"].get("global_step", step)) == step]
         left = [event for event in found if event["call"] not in self._evaluated]
         if not left:
+            if self._is_repeated and self.is_over:  # an evaluation as this one has ended the old script
+                raise SystemExit(0)
             return None
         first = next(iter(own), None) if len(left) > 1 else None
         rows = () if first is None else set(rounded_rows(first[0] if isinstance(first, tuple) else first))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from estimator_bridge.compat.source.fixers.conversion import convert
 from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
 from tests.running import ROOT, estimator_bridge_command
 
@@ -58,6 +59,16 @@ def test_evaluations_behind_a_training_that_was_ended_early_are_compared(tmp_pat
     assert "Loss: 3 of 3 steps within" in ended.out
     assert "Metrics: equal when" in ended.out
     assert "Not compared" not in ended.out
+
+
+def test_a_loop_that_waits_for_later_steps_ends(tmp_path: Path) -> None:
+    """On each side of both comparisons, and the note says so."""
+    old = ROOT / "tests" / "data" / "waits_for_steps.py"
+    (tmp_path / "new.py").write_text(convert(old.read_text()).text)
+    for new in ([], ["new.py"]):
+        ended = estimator_bridge_command("compare", "--steps", 4, "--out", "report", old, *new, "model", cwd=tmp_path)
+        assert ended.code == 0, ended.out + ended.err
+        assert "The third such evaluation ended it" in ended.out
 
 
 @pytest.mark.parametrize(("example", "flags"), [("digits", ()), ("wide_deep", ("--num_examples=4000",))])
