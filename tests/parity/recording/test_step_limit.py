@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from estimator_bridge.parity.recording.step_limit import StepLimit
 
@@ -10,7 +12,7 @@ from estimator_bridge.parity.recording.step_limit import StepLimit
 def one() -> None: ...
 
 
-def of(value: object) -> object:
+def of(value: object) -> Callable[[], object]:
     return lambda: value
 
 
@@ -27,14 +29,18 @@ def reached() -> StepLimit:
 def test_the_third_equal_evaluation_is_repeated() -> None:
     """Checkpoints are named anew each time, and lambdas of one line are new functions."""
     limit, inputs = reached(), Inputs()
-    for function in (lambda: one, lambda: of(one), lambda: inputs.read):
+    made: list[Callable[[], Callable[[], Any]]] = [lambda: one, lambda: of(one), lambda: inputs.read]
+    for function in made:
         path = [limit.is_repeated(function(), inputs, 5, "".join(["model.ckpt", "-1"]), None) for _ in range(3)]
         assert path == [False, False, True]
 
 
 def test_other_evaluations_are_not() -> None:
     limit = reached()
-    functions = [*(of([number]) for number in range(5)), *(functools.partial(one) for _ in range(5))]
+    functions: list[Callable[[], object]] = [
+        *(of([number]) for number in range(5)),
+        *(functools.partial(one) for _ in range(5)),
+    ]
     assert not any(limit.is_repeated(function, None) for function in functions)
     assert not any(limit.is_repeated(Inputs().read, None) for _ in range(5))
     assert not any(limit.is_repeated(one, steps) for steps in range(5))

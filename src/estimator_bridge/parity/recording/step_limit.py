@@ -62,7 +62,7 @@ class StepLimit:
 
         Args:
             input_fn: Input function; two of the same line are equal if what they read is the same.
-            arguments: What else the evaluation depends on.
+            arguments: Other objects and values that the evaluation depends on.
         """
         if not self.is_reached:
             return False
