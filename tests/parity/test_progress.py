@@ -17,10 +17,14 @@ def test_a_line_a_minute_tells_steps_and_time_left(monkeypatch: pytest.MonkeyPat
         for step in range(1, 203):  # one second each
             now += 1.0
             watch("legacy", {"event": "step", "step": step, "loss": 0.25})
+        watch("legacy", {"event": "judging"})
+        now += 60.0
+        watch("legacy", {"event": "judging"})
     assert capsys.readouterr().err.splitlines() == [
         "estimator-bridge: legacy: step 60 of 1000, loss 0.25, about 16 min left",
         "estimator-bridge: legacy: step 120 of 1000, loss 0.25, about 15 min left",
         "estimator-bridge: legacy: step 180 of 1000, loss 0.25, about 14 min left",
+        "estimator-bridge: both sides have ended; now their values are compared",
     ]
 
 

@@ -32,6 +32,8 @@ class _Lines:
             if now - self._written >= _SECONDS:
                 self._written = now
                 sys.stderr.write(f"estimator-bridge: {side}: {self._progress(event, now - self._began)}\n")
+        elif event["event"] == "judging" and now - self._written >= _SECONDS:  # models of gigabytes take minutes
+            sys.stderr.write("estimator-bridge: both sides have ended; now their values are compared\n")
 
     def _progress(self, event: dict[str, Any], seconds: float) -> str:
         step, loss = event["step"], event["loss"]
@@ -78,5 +80,7 @@ def progress_display(sides: Sequence[str] = SIDES) -> Iterator[Watch]:
                 progress.update(task, completed=event["step"], state=f"loss {event['loss']:.4g}")
             elif event["event"] == "evaluated":
                 progress.update(task, state=f"evaluated {event['name']}")
+            elif event["event"] == "judging":
+                progress.update(task, state="values are compared")
 
         yield watch

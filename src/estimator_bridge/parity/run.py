@@ -192,6 +192,7 @@ def compare(
             micro=parallel.micro,
             recorded=traces[recorded],
         )
+        watch("modern", {"event": "judging"})
         if cluster:
             result = judge_tasks(cluster, judged, *(order.traces(side) for side, order in orders.items()))
         else:
@@ -285,6 +286,7 @@ def _rewrite(
     command = (str(script), str(plan.script), *script.args)
     judged = functools.partial(judge_rewrite, plan=plan, command=command, thresholds=thresholds)
     new, freely = (order.trace(side) for side, order in orders.items())
+    watch("new", {"event": "judging"})
     result = judged(old, new, freely)
     if result.cause and (side := _MORE.get(result.cause.name)):
         once_more = dataclasses.replace(plan, is_shaken=side == SHAKEN, looks=side == LOOKED)
