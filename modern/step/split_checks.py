@@ -71,20 +71,21 @@ def adds_up_rows(losses: Sequence[Tensor]) -> bool:
 
 
 def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
-    """Returns the number by which losses divide all their sums over a batch, computed from the batch alone, e.g., from weights.
+    """Returns the number by which losses divide their sums over a batch, computed from the batch alone, e.g., from weights.
 
     Returns:
-        A scalar; None if there is none, or several.
+        A scalar; None if there is none, or several, or if losses have sums that are not divided. They may have means beside them.
     """
     combined = {op for loss in losses for op in linear_leaves(loss)}
     leaves = {op for op in combined if _reads_batch(op)}
     if any(map(_depends_on_batch, combined - leaves)):  # on its number of rows
         return None
-    divisors = {op.inputs[1].name: op.inputs[1] for op in leaves if op.type in _QUOTIENTS}
-    if len(divisors) != 1 or any(op.type not in _QUOTIENTS or not _is_sum(op.inputs[0]) for op in leaves):
+    divided = {op for op in leaves if op.type in _QUOTIENTS and _reads_batch(op.inputs[1].op)}
+    divisors = {op.inputs[1].name: op.inputs[1] for op in divided}
+    if len(divisors) != 1 or not all(_is_sum(op.inputs[0]) for op in divided) or any(_reductions(loss)[0] for loss in losses):
         return None
     (divisor,) = divisors.values()
-    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > leaves  # e.g., weights were divided by it
+    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > divided  # e.g., weights were divided by it
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=data_producers))
     is_of_batch = is_data and not read_before and _reads_batch(divisor.op)
     return divisor if is_of_batch and divisor.shape.rank == 0 else None

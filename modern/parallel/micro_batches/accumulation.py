@@ -113,7 +113,7 @@ class AccumulatingTransplant(Transplant):
         at_once = len(parts) == 1  # else the first batch shows some of them alone
         self._sums = self._declares_sum or (at_once and adds_up_rows(losses) and self._sums_can_be_checked(losses))
         self._check_losses(losses, at_once)
-        if self._regularization is None and (self._sums or self._divisor):  # once: later the graph is finished
+        if self._regularization is None and self._sums:  # once: later the graph is finished
             self._regularization = Regularization(losses, self._division.derivations, self._division.each)
 
     @property
@@ -138,16 +138,19 @@ class AccumulatingTransplant(Transplant):
         self.times: list[Any] = []
         leaves = [leaf.name for leaf in self.model.batch]
         later = set[str]()  # what loops read
+        divisor = self._divisor.of_batch.name if self._divisor else ""
         for part in reversed(self._division.parts):
             run: Any = store.function(part.each.fragment)
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
             loop = self._pipelined(own, self._pieces(part.each, store)) if self._pipeline else Loop(*own)
+            loop.divisor = divisor
             if self._needs_independent_rows and not any(
                 tensor.op in self._division.each for tensor in part.each.fragment.inputs
             ):
                 ops = part.each.operations & self._division.core
-                sums = None if self._declares_sum else self._sums or self._divisor is not None
-                loop.check = check_of(ops, part.each.fragment.outputs, reduced, apart.function, leaves, sums, self._once)
+                sums = None if self._declares_sum else self._sums
+                made = ops, part.each.fragment.outputs, reduced, apart.function, leaves, sums, self._once, divisor
+                loop.check = check_of(*made)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),
@@ -186,7 +189,7 @@ class AccumulatingTransplant(Transplant):
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         (batch,) = batches
-        return MicroBatches(self.model.pipeline, self._number, batch, alike=self._divisor is not None)
+        return MicroBatches(self.model.pipeline, self._number, batch)
 
     def _outputs_of(
         self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
@@ -195,7 +198,7 @@ class AccumulatingTransplant(Transplant):
             return super()._outputs_of(fragment, run, known, batches)
         micro = self._micro_batches(batches)
         if self._divisor and self._whole_divisor:
-            # The mean of the parts' sums, each divided by a K-th of the batch's divisor, is the sum of all divided by that divisor.
+            # The mean of the parts' sums, each divided by its share of the batch's divisor, is the sum of all divided by that divisor.
             whole = self._whole_divisor(batches[0])
             known = {**known, self._divisor.of_batch.name: whole / tf.cast(micro.count, whole.dtype)}
         with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):

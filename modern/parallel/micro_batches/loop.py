@@ -21,15 +21,13 @@ class MicroBatches:
         pipeline: Pipeline of the input_fn.
         number: Number of parts; a batch with fewer rows has a part for each row.
         batch: Tensors of a batch, in the order of ``pipeline.leaves``.
-        alike: True if each part counts the same; else it counts by its rows.
 
     Attributes:
         count: Number of parts as a scalar of int64.
         are_equal: True if all parts surely have the same number of rows.
     """
 
-    def __init__(self, pipeline: InputPipeline, number: int, batch: Sequence[Tensor], alike: bool = False) -> None:
-        self._alike = alike
+    def __init__(self, pipeline: InputPipeline, number: int, batch: Sequence[Tensor]) -> None:
         flat = tf.nest.flatten(pipeline.with_leaves(list(batch)))
         self._tensors = [one for one in flat if tf.is_tensor(one)]
         sizes = {one.shape[0] for one in self._tensors if not isinstance(one, tf.SparseTensor)}
@@ -92,7 +90,7 @@ class MicroBatches:
             index: Number of the part.
             sums: True if losses are added up, and so are those of parts of any size.
         """
-        if self.are_equal or self._alike or sums:
+        if self.are_equal or sums:
             return None
         start, end = self._limits(index)
         return tf.cast((end - start) * self.count, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
@@ -133,9 +131,11 @@ class Loop:
 
     Attributes:
         check: Check of the first batch, if any.
+        divisor: Name of an input that is the mean of what the parts' sums are divided by; the part with more rows has more of it.
     """
 
     check: Any = None
+    divisor = ""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Loop:
         """Runs all micro-batches; returns the combined outputs, and the values of each micro-batch that later loops read."""
 
         def body(index: Tensor, *totals: Any) -> tuple[Any, ...]:
-            own = self._own(micro.part(index), index, known)
+            own = self._own(micro, index, known)
             return index + 1, *self._add_to_totals(
                 micro, index, self._call([own[one.name] for one in self._fragment.inputs]), totals
             )
@@ -211,14 +211,17 @@ class Loop:
         counts = {way: micro.count for way in Reduction if way is Reduction.MEAN or not self._sums}
         return [_ended(way, state, counts.get(way)) for way, state in zip(self._ways, states, strict=True)], kept
 
-    def _own(self, part: Sequence[Tensor], index: Tensor, known: Mapping[str, Any]) -> dict[str, Tensor]:
+    def _own(self, micro: MicroBatches, index: Tensor, known: Mapping[str, Any]) -> dict[str, Tensor]:
         """Returns the inputs of one micro-batch by their names."""
-        own = dict(zip(self._leaves, part, strict=True))
+        own = dict(zip(self._leaves, micro.part(index), strict=True))
         for tensor in self._fragment.inputs:
             if tensor.name not in own:
                 array = known.get(_key(tensor))
                 own[tensor.name] = known[tensor.name] if array is None else array.read(tf.cast(index, tf.int32))
                 own[tensor.name].set_shape(tensor.shape)
+        share = micro.share(index, self._sums)
+        if self.divisor in own and share is not None:
+            own[self.divisor] *= tf.cast(share, own[self.divisor].dtype)
         return own
 
     def _finished(self, values: list[Tensor]) -> list[Tensor]:

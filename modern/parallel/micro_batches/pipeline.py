@@ -129,7 +129,7 @@ class PipelinedLoop(Loop):
         for number in range(self._number):
             index = tf.constant(number, tf.int64)
             started.append([])
-            values = self._computed({**known, **self._own(micro.part(index), index, known)}, started[-1], ended)
+            values = self._computed({**known, **self._own(micro, index, known)}, started[-1], ended)
             totals = self._add_to_totals(micro, index, [values[tensor.name] for tensor in self._fragment.outputs], totals)
             combined = zip(self._fragment.outputs, totals[0], strict=True)
             values |= {tensor.name: one for tensor, one in combined if tf.is_tensor(one)}

@@ -45,6 +45,7 @@ class RowCheck:
         leaves: Names of the tensors of a batch.
         sums: True if losses must be sums over the rows, False for means; None for sums that are declared, which are not checked.
         once: Function that returns what each sum adds, but the batch has once: name of a loss or gradient -> value.
+        divisor: Name of the number by which sums are divided, which makes means of them, see ``Loop.divisor``; empty without one.
 
     Attributes:
         sees_sums: True if sums can be told from means.
@@ -59,8 +60,10 @@ class RowCheck:
         leaves: Sequence[str],
         sums: bool | None,
         once: Callable[[], Mapping[str, Tensor]],
+        divisor: str = "",
     ) -> None:
         self._sums = sums
+        self._divisor = divisor
         self._once = once
         drawn = draws(ops)
         self.sees_sums = not drawn
@@ -86,7 +89,7 @@ class RowCheck:
         return self._done.assign(done, read_value=False)
 
     def _compare(self, micro: MicroBatches, known: Mapping[str, Any]) -> Tensor:
-        least = 4 if self._sums else 2  # sums are seen by halves alone
+        least = 4 if self._sums or self._divisor else 2  # sums are seen by halves alone
         enough = tf.debugging.Assert(micro.rows_of_smallest >= least, [_TOO_FEW, micro.rows_of_smallest, least])
         with tf.control_dependencies([enough] if enough is not None else []):
             inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
@@ -104,6 +107,9 @@ class RowCheck:
 
         def body(index: Tensor, sums: Sequence[Tensor], sizes: Sequence[Tensor]) -> tuple[Any, ...]:
             own = inputs | dict(zip(self._leaves, micro.exchanged(index), strict=True))
+            if self._divisor in own:
+                shares = tf.stack([1.0, 1.0, 1.0, 1.0, part, 1.0 - part])
+                own[self._divisor] *= tf.cast(shares[index], own[self._divisor].dtype)
             results = self._compute([own[one.name] for one in self._fragment.inputs])
             totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
             added = [old + tf.tensordot(weights[:, index], one, 0) for old, one in zip(sums, totals, strict=True)]
@@ -140,6 +146,7 @@ def check_of(
     leaves: Sequence[str],
     sums: bool | None,
     once: Callable[[], Mapping[str, Tensor]],
+    divisor: str = "",
 ) -> RowCheck | None:
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
     values_of = upstream([one.op for one in draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
@@ -148,7 +155,7 @@ def check_of(
             "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
         )
         return None
-    return RowCheck(ops, outputs, reduced, function, leaves, sums, once)
+    return RowCheck(ops, outputs, reduced, function, leaves, sums, once, divisor)
 
 
 @contextlib.contextmanager

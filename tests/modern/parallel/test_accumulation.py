@@ -415,6 +415,13 @@ def squeezed(features: Any, labels: Any, mode: str) -> Any:
     return minimized(loss + 0.1 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
 
 
+def beside_a_mean(features: Any, labels: Any, mode: str) -> Any:
+    """As BERT is pretrained: masked words are divided by their number, the next sentence by the number of rows."""
+    masked = tf.reduce_sum(errors(features, labels)) / (tf.reduce_sum(features["weights"]) + 1e-5)
+    following = tf.reduce_mean(tf.square(linear(features["x"], "following") - 2.0 * labels))
+    return minimized(masked + following + 0.1 * tf.nn.l2_loss(v1.trainable_variables()[0]), mode)
+
+
 def by_rows(features: Any, labels: Any, mode: str) -> Any:
     """A mean that is written as a sum; parts of two rows are enough for its check."""
     loss = tf.reduce_sum(tf.square(linear(features["x"]) - labels)) / tf.cast(tf.shape(labels)[0], tf.float32)
@@ -425,7 +432,9 @@ def test_a_mean_that_is_written_as_a_sum_needs_two_rows_a_part(tmp_path: Path) -
     check_same(by_rows, tmp_path, (4,))
 
 
-@pytest.mark.parametrize("model_fn", [by_weights, by_the_rare, by_a_bounded_mean, with_gradients_of_its_own, squeezed])
+@pytest.mark.parametrize(
+    "model_fn", [by_weights, by_the_rare, by_a_bounded_mean, with_gradients_of_its_own, squeezed, beside_a_mean]
+)
 def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_the_whole_batch(
     model_fn: ModelFn, tmp_path: Path
 ) -> None:
@@ -433,8 +442,9 @@ def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_th
     assert np.all(np.isfinite(losses))
 
 
-def test_parts_of_unequal_size_count_alike_if_the_batch_divides_their_sums(tmp_path: Path) -> None:
-    check_same(by_weights, tmp_path, (3,), input_fn=lambda: weighted_input(14))
+@pytest.mark.parametrize("model_fn", [by_weights, beside_a_mean])
+def test_parts_of_unequal_size_may_have_sums_that_the_batch_divides(model_fn: ModelFn, tmp_path: Path) -> None:
+    check_same(model_fn, tmp_path, (3,), input_fn=lambda: weighted_input(14))
 
 
 def of_losses(features: Any, labels: Any, mode: str) -> Any:
