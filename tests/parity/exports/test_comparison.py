@@ -133,6 +133,7 @@ def test_outputs_of_other_names_need_a_map(models: Path, tmp_path: Path, capsys:
         (["--requests", "requests.npz", "--signature", "predict", "old", "same"], "one of: serving_default"),
         (["--requests", "wide.npz", "old", "same"], "answer a request"),
         (["--requests", "lacking.npz", "same", "old"], "no value for the input 'x'"),
+        (["--requests", "empty.tfrecord", "old", "old"], "Feature: x (data type: float) is required but could not be found"),
     ],
 )
 def test_a_mistake_is_told(
@@ -142,8 +143,13 @@ def test_a_mistake_is_told(
     np.savez("wide.npz", x=np.zeros([3, 5], np.float32))
     np.savez("lacking.npz", z=np.zeros([3, 2], np.float32))
 
+    with tf.io.TFRecordWriter("empty.tfrecord") as writer:
+        writer.write(tf.train.Example().SerializeToString())
+
     assert main(["compare", *arguments]) == 2
-    assert message in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert message in err
+    assert "{{node" not in err
 
 
 @hypothesis.settings(max_examples=20, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])

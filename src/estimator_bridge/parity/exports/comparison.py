@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.exports.requests import Rows, batches, read_requests
 from estimator_bridge.parity.result import EXIT_CODES, Thresholds, Verdict
 from estimator_bridge.parity.values import equal_arrays, max_abs_diff
+
+_PLACE = re.compile(r"\s*(Graph execution error|Detected at node|<stack traces|File \"|\[\[|$)")
+"""Lines of TensorFlow's errors that say where in the graph, which the reader of a report does not have."""
 
 
 class Export(NamedTuple):
@@ -190,7 +194,7 @@ def _answers(export: Export, name: str, rows: Rows) -> dict[str, Any]:
         except tf.errors.OpError as error:
             raise BridgeError(
                 "A model does not answer a request.",
-                received=f"{folder}: {error.message}",
+                received=f"{folder}: {' '.join(line.strip() for line in error.message.splitlines() if not _PLACE.match(line))}",
                 fix="Correct the request, or leave it out.",
             ) from error
         for output, value in answer.items():
