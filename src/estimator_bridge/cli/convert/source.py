@@ -103,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
             expected="a script that names tf.estimator",
-            fix="Name the file that makes the Estimator.",
+            fix="Name the file that makes the Estimator, or the folder of the package.",
         )
     first = next(iter(converted))
     if not (folder or whole):
