@@ -85,7 +85,7 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     if len(divisors) != 1 or not all(_is_sum(op.inputs[0]) for op in divided) or any(_reductions(loss)[0] for loss in losses):
         return None
     (divisor,) = divisors.values()
-    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > divided  # e.g., weights were divided by it
+    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > divided  # e.g., weights are divided
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=data_producers))
     is_of_batch = is_data and not read_before and _reads_batch(divisor.op)
     return divisor if is_of_batch and divisor.shape.rank == 0 else None
