@@ -93,7 +93,8 @@ class MicroBatches:
         if self.are_equal or sums:
             return None
         start, end = self._limits(index)
-        return tf.cast((end - start) * self.count, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
+        rows = tf.where(self._rows > 0, (end - start) * self.count, 1)  # an empty batch is one part
+        return tf.cast(rows, tf.float32) / tf.cast(tf.maximum(self._rows, 1), tf.float32)
 
     def _limits(self, index: Tensor) -> tuple[Tensor, Tensor]:
         return index * self._rows // self.count, (index + 1) * self._rows // self.count

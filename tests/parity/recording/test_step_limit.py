@@ -31,7 +31,7 @@ def test_the_third_equal_evaluation_is_repeated() -> None:
     limit, inputs = reached(), Inputs()
     made: list[Callable[[], Callable[[], Any]]] = [lambda: one, lambda: of(one), lambda: inputs.read]
     for function in made:
-        path = [limit.is_repeated(function(), inputs, 5, "".join(["model.ckpt", "-1"]), None) for _ in range(3)]
+        path = [limit.is_repeated(function(), {"loss": 0.5}, inputs, 5, "".join(["model.ckpt", "-1"]), None) for _ in range(3)]
         assert path == [False, False, True]
 
 
@@ -41,11 +41,20 @@ def test_other_evaluations_are_not() -> None:
         *(of([number]) for number in range(5)),
         *(functools.partial(one) for _ in range(5)),
     ]
-    assert not any(limit.is_repeated(function, None) for function in functions)
-    assert not any(limit.is_repeated(Inputs().read, None) for _ in range(5))
-    assert not any(limit.is_repeated(one, steps) for steps in range(5))
+    assert not any(limit.is_repeated(function, {}, None) for function in functions)
+    assert not any(limit.is_repeated(Inputs().read, {}, None) for _ in range(5))
+    assert not any(limit.is_repeated(one, {}, steps) for steps in range(5))
+    assert not any(limit.is_repeated(one, {"loss": 0.1 * number}) for number in range(5)), "what it reads may have changed"
+
+
+def test_a_variable_without_a_value_is_no_obstacle() -> None:
+    def function() -> object:
+        return unset
+
+    assert not reached().is_repeated(function, {})
+    unset = None
 
 
 def test_before_the_limit_everything_may_be_repeated() -> None:
     limit = StepLimit(1)
-    assert not any(limit.is_repeated(one) for _ in range(9))
+    assert not any(limit.is_repeated(one, {}) for _ in range(9))

@@ -74,15 +74,16 @@ class TracedEngine(Engine):
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Executes ``Estimator.evaluate`` and records its metrics."""
-        if self._limit.is_repeated(call.input_fn, estimator, call.steps, call.checkpoint_path, call.name):
-            self._trace.write("repeated")
-            self._limit.end_script()
         name = self._name("evaluate")
         if estimator.config.task_type == "evaluator" and call.checkpoint_path:
             # Which checkpoints an evaluator is fast enough to see differs from run to run.
             name = f"evaluate-{Path(call.checkpoint_path).name}"
         metrics = self._engine.evaluate(estimator, self.prepare(estimator, self._in_own_folder(call), name))
-        self._trace.write("evaluated", call=name, name=call.name or "", metrics=scalar_metrics(metrics))
+        numbers = scalar_metrics(metrics)
+        self._trace.write("evaluated", call=name, name=call.name or "", metrics=numbers)
+        if self._limit.is_repeated(call.input_fn, numbers, estimator, call.steps, call.checkpoint_path, call.name):
+            self._trace.write("repeated")
+            self._limit.end_script()
         return metrics
 
     def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:

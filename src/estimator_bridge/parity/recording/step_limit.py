@@ -57,21 +57,30 @@ class StepLimit:
         if self.is_reached:
             sys.exit(0)
 
-    def is_repeated(self, input_fn: Callable[..., Any], *arguments: Any) -> bool:
+    def is_repeated(self, input_fn: Callable[..., Any], metrics: Dict[str, float], *arguments: Any) -> bool:
         """Counts an evaluation, and returns True from the third equal one after the limit on.
 
         Args:
             input_fn: Input function; two of the same line are equal if what they read is the same.
+            metrics: Numbers that the evaluation gave.
             arguments: Other objects and values that the evaluation depends on.
         """
         if not self.is_reached:
             return False
-        read, code = [*arguments, input_fn], getattr(input_fn, "__code__", None)
+        seen = ["{} {:.4g}".format(*pair) for pair in sorted(metrics.items())]  # order of sums may round
+        read, code = [*arguments, *seen, input_fn], getattr(input_fn, "__code__", None)
         if code is not None:
-            cells = [cell.cell_contents for cell in input_fn.__closure__ or ()]
+            cells = map(_content, input_fn.__closure__ or ())
             own = getattr(input_fn, "__self__", None)
             read[-1:] = [code, own, *cells, *(input_fn.__defaults__ or ()), *map(input_fn.__globals__.get, code.co_names)]
         self._kept.append((input_fn, read))
         key = tuple(one if isinstance(one, (str, int, float)) else id(one) for one in read)
         self._evaluations[key] = self._evaluations.get(key, 0) + 1
         return self._evaluations[key] >= _MOST_EQUAL
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable has no value yet
+        return None

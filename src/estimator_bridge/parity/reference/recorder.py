@@ -298,11 +298,6 @@ def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kw
     """Executes and records ``evaluate``."""
     name = trace.name("evaluate")
     given = with_hook(original, args, kwargs, BatchHook(trace, name))
-    if trace.limit.is_repeated(
-        given.arguments["input_fn"], args[0], *map(given.arguments.get, ("steps", "checkpoint_path", "name"))
-    ):
-        trace.write("repeated")
-        trace.limit.end_script()
     metrics = original(*given.args, **given.kwargs)
     numbers = {
         key + "".join("[{}]".format(index) for index in place): float(value)
@@ -311,6 +306,10 @@ def record_evaluate(trace: Trace, original: Callable[..., Any], *args: Any, **kw
         for place, value in np.ndenumerate(np.asarray(array))
     }
     trace.write("evaluated", call=name, name=given.arguments.get("name") or "", metrics=numbers)
+    asked = given.arguments
+    if trace.limit.is_repeated(asked["input_fn"], numbers, args[0], *map(asked.get, ("steps", "checkpoint_path", "name"))):
+        trace.write("repeated")
+        trace.limit.end_script()
     return metrics
 
 
