@@ -442,6 +442,16 @@ def test_a_sum_that_is_divided_by_a_number_of_the_batch_is_divided_by_that_of_th
     assert np.all(np.isfinite(losses))
 
 
+def test_an_empty_batch_has_a_divisor_too(tmp_path: Path) -> None:
+    def with_an_empty_one() -> Any:
+        def cut(number: Any, batch: Any) -> Any:
+            return tf.nest.map_structure(lambda one: one[: tf.where(number == 2, 0, 8)], batch)
+
+        return weighted_input().enumerate().map(cut)
+
+    check_same(by_a_bounded_mean, tmp_path, (2,), input_fn=with_an_empty_one)
+
+
 @pytest.mark.parametrize("model_fn", [by_weights, beside_a_mean])
 def test_parts_of_unequal_size_may_have_sums_that_the_batch_divides(model_fn: ModelFn, tmp_path: Path) -> None:
     check_same(model_fn, tmp_path, (3,), input_fn=lambda: weighted_input(14))
