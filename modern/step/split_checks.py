@@ -84,6 +84,8 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     divisors = {op.inputs[1].name: op.inputs[1] for op in divided}
     if len(divisors) != 1 or not all(_is_sum(op.inputs[0]) for op in divided) or any(_reductions(loss)[0] for loss in losses):
         return None
+    if any(op.type == "Where" for op in upstream(leaves - divided, parents=data_producers)):
+        return None  # a mean may be one of selected rows, and the first batch may select all of them
     (divisor,) = divisors.values()
     read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > divided  # e.g., weights are divided
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=data_producers))

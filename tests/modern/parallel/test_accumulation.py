@@ -468,6 +468,12 @@ def two_divisors(features: Any, labels: Any, mode: str) -> Any:
     )
 
 
+def beside_a_mean_of_selected_rows(features: Any, labels: Any, mode: str) -> Any:
+    squares = tf.square(linear(features["x"]) - labels)
+    masked = tf.reduce_sum(features["weights"] * squares) / tf.reduce_sum(features["weights"], name="under")
+    return minimized(masked + tf.reduce_mean(tf.boolean_mask(squares, features["weights"] > 0.0)), mode)
+
+
 def divided_twice(features: Any, labels: Any, mode: str) -> Any:
     under = tf.reduce_sum(features["weights"], name="under")
     return minimized(tf.reduce_sum(features["weights"] / under * tf.square(linear(features["x"]) - labels)) / under, mode)
@@ -514,6 +520,7 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         (of_losses, "num_present'"),
         (two_divisors, "'under'"),
         (divided_twice, "'under'"),
+        (beside_a_mean_of_selected_rows, "'under'"),
         (declared, "'under'"),
         (beside_rows, "'under'"),
         (added_up_first, "'rows'"),
