@@ -1,7 +1,7 @@
 """Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
 
 README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full`` runs
-every test on the newest TensorFlow, and on the oldest one each fifth of those.
+those on the newest TensorFlow, and each fifth of them on the oldest one.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ FIRST = (  # the longest files start first, so that no process waits for the oth
     "parity/rewrite/test_forms.py",
     "parity/rewrite/test_compare_rewrite.py",
     "compat/source/fixers/test_proof.py",
+    "modern/parallel",
     "parity/test_compare.py",
     "integration",
     "parity/test_planted_faults.py",
