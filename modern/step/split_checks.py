@@ -1,6 +1,7 @@
 """Checks of models whose batches are split: the results of the replicas must add up to the result of one device."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +15,10 @@ _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 _OF_FIXED_SHAPE = ("Sum", "Prod", "StridedSlice")
+_SELECTIONS = ("Where", "DynamicPartition")
+"""Types of operations whose results have rows for some rows of a batch, by its values; ``tf.boolean_mask`` is one."""
+_OF_EVERY_ROW = re.compile("Segment|Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense")
+"""In the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -57,6 +62,9 @@ def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | 
     if weighted:
         why = f"its loss divides by {weighted[0].name!r}, which depends on the values in the batch, not on its size"
         return why, weighted[0]
+    selection = _selection(linear_leaves(loss))
+    if selection is not None:
+        return f"its loss is the mean over rows that {selection.name!r} ({selection.type}) selects by their values", selection
     return None
 
 
@@ -84,8 +92,8 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     divisors = {op.inputs[1].name: op.inputs[1] for op in divided}
     if len(divisors) != 1 or not all(_is_sum(op.inputs[0]) for op in divided) or any(_reductions(loss)[0] for loss in losses):
         return None
-    if any(op.type == "Where" for op in upstream(leaves - divided, parents=data_producers)):
-        return None  # a mean may be one of selected rows, and the first batch may select all of them
+    if _selection(leaves - divided) is not None:
+        return None
     (divisor,) = divisors.values()
     read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > divided  # e.g., weights are divided
     is_data = not any(op.op_def.is_stateful for op in upstream([divisor.op], parents=data_producers))
@@ -118,6 +126,26 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
         if op.type in _QUOTIENTS and op.inputs[1].op.type != "Const" and _reads_batch(op.inputs[1].op):
             weighted.append(op.inputs[1].op)
     return sums, weighted
+
+
+def _selection(leaves: Iterable[Operation]) -> Operation | None:
+    """Returns an operation that selects the rows of which one of ``leaves`` is the mean, so that their number differs between parts.
+
+    An operation computes selected rows if all that it reads of the batch are such, since others would not fit them.
+    """
+    means = [op for op in leaves if op.type == "Mean"]
+    selected: dict[Operation, Operation | None] = {}  # of operations that depend on values of the batch
+    for op in sorted(upstream(means, lambda op: op.type in OF_SHAPE_ALONE, data_producers), key=lambda op: op._id):
+        read = [tensor.op for tensor in op.inputs if tensor.op in selected and tensor.shape.rank != 0]
+        if op.type.startswith("Gather"):
+            read = [one for one in read if one is op.inputs[1].op] or read
+        if op.type in OF_SHAPE_ALONE or not (read or op.type == "Placeholder"):
+            continue
+        found = [selected[one] for one in read]
+        is_selection = op.type in _SELECTIONS
+        is_whole = _OF_EVERY_ROW.search(op.type) or None in found
+        selected[op] = op if is_selection else None if is_whole or not found else found[0]
+    return next((selected[op] for op in means if selected.get(op)), None)
 
 
 def linear_operations(loss: Tensor) -> list[Operation]:

@@ -35,3 +35,35 @@ def test_sums_of_something_else_than_rows_are_no_sums(loss_of: Any) -> None:
     with tf.Graph().as_default():
         x = tf.compat.v1.placeholder(tf.float32, [None, 3])
         assert nonlinear_part(loss_of(x), declared_sum=False) is None
+
+
+def masked(x: Any) -> Any:
+    return tf.boolean_mask(x, x[:, 0] > 0)
+
+
+def looked_up(x: Any) -> Any:
+    """Positive numbers of each row are identifiers, as in embeddings of feature columns, which drop others."""
+    places = tf.where(x > 0)
+    ids = tf.SparseTensor(places, tf.cast(tf.gather_nd(x, places), tf.int64), tf.shape(x, out_type=tf.int64))
+    return tf.nn.safe_embedding_lookup_sparse(tf.ones([9, 2]), ids)
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "selects"),
+    [
+        (lambda x: tf.reduce_mean(masked(x)), True),
+        (lambda x: tf.reduce_mean(tf.square(tf.matmul(masked(x), tf.ones([3, 1])) - masked(x)[:, :1])), True),
+        (lambda x: tf.reduce_mean(x) + tf.reduce_mean(tf.dynamic_partition(x, tf.cast(x[:, 0] > 0, tf.int32), 2)[1]), True),
+        (lambda x: tf.reduce_mean(tf.square(x[:, 0] - tf.cast(tf.where(x[:, 1:] > 0)[:, 1], tf.float32))), False),
+        (lambda x: tf.reduce_mean(tf.boolean_mask(x, tf.range(3) > 0, axis=1)), False),
+        (lambda x: tf.reduce_mean(looked_up(x)), False),
+        (lambda x: tf.reduce_mean(tf.where(x > 0, x, -x)), False),
+    ],
+    ids=["masked", "a model of masked rows", "a partition", "labels", "columns", "embeddings", "values"],
+)
+def test_a_mean_over_selected_rows_is_none_over_the_batch(loss_of: Any, selects: bool) -> None:
+    """However many rows the first batch selects, each part of another has a number of its own."""
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3])
+        problem = nonlinear_part(loss_of(x), declared_sum=False)
+        assert (problem is not None and "selects by their values" in problem[0]) == selects
