@@ -6,7 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from estimator_bridge import legacy
 from estimator_bridge.parity.recording.step_limit import StepLimit
+
+legacy.install()
+
+import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
 
 def one() -> None: ...
@@ -29,7 +37,18 @@ def reached() -> StepLimit:
 def test_the_third_equal_evaluation_is_repeated() -> None:
     """Checkpoints are named anew each time, and lambdas of one line are new functions."""
     limit, inputs = reached(), Inputs()
-    made: list[Callable[[], Callable[[], Any]]] = [lambda: one, lambda: of(one), lambda: inputs.read]
+    data = np.arange(8.0)
+    made: list[Callable[[], Callable[..., Any]]] = [
+        lambda: one,
+        lambda: of(one),
+        lambda: inputs.read,
+        lambda: functools.partial(of, {"x": data[:4], "y": [1, "a"]}),
+        lambda: of(of({"x": data[:4].copy()})),
+        lambda: tf.compat.v1.estimator.inputs.numpy_input_fn({"x": data[:4]}, data[4:], shuffle=False),
+        lambda: tf.compat.v1.estimator.inputs.pandas_input_fn(
+            pd.DataFrame({"x": data, "y": list("abcdefgh")})[["y"]], shuffle=False
+        ),
+    ]
     for function in made:
         path = [limit.is_repeated(function(), {"loss": 0.5}, inputs, 5, "".join(["model.ckpt", "-1"]), None) for _ in range(3)]
         assert path == [False, False, True]
@@ -39,7 +58,8 @@ def test_other_evaluations_are_not() -> None:
     limit = reached()
     functions: list[Callable[[], object]] = [
         *(of([number]) for number in range(5)),
-        *(functools.partial(one) for _ in range(5)),
+        *(functools.partial(of, value=np.arange(number)) for number in range(5)),
+        *(of(object()) for _ in range(5)),
     ]
     assert not any(limit.is_repeated(function, {}, None) for function in functions)
     assert not any(limit.is_repeated(Inputs().read, {}, None) for _ in range(5))

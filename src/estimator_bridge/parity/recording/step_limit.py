@@ -3,10 +3,17 @@
 The recorder of a reference runs this file by another interpreter, too: from Python 3.6 on, without this package.
 """
 
+import contextlib
+import functools
+import pickle
 import sys
+import types
+import zlib
 from typing import Any, Callable, Dict, Hashable, List, Optional
 
 _MOST_EQUAL = 3
+_DEPTH = 6
+"""Levels of functions and containers within each other whose content is looked at."""
 
 
 class StepLimit:
@@ -61,25 +68,48 @@ class StepLimit:
         """Counts an evaluation, and returns True from the third equal one after the limit on.
 
         Args:
-            input_fn: Input function; two of the same line are equal if what they read is the same.
+            input_fn: Input function; two that were made alike, of data with the same content, are equal.
             metrics: Numbers that the evaluation gave.
             arguments: Other objects and values that the evaluation depends on.
         """
         if not self.is_reached:
             return False
         seen = ["{} {:.4g}".format(*pair) for pair in sorted(metrics.items())]  # order of sums may round
-        read, code = [*arguments, *seen, input_fn], getattr(input_fn, "__code__", None)
-        if code is not None:
-            cells = map(_content, input_fn.__closure__ or ())
-            own = getattr(input_fn, "__self__", None)
-            read[-1:] = [code, own, *cells, *(input_fn.__defaults__ or ()), *map(input_fn.__globals__.get, code.co_names)]
-        self._kept.append((input_fn, read))
-        key = tuple(one if isinstance(one, (str, int, float)) else id(one) for one in read)
+        key = self._content([input_fn, *arguments, *seen])
         self._evaluations[key] = self._evaluations.get(key, 0) + 1
         return self._evaluations[key] >= _MOST_EQUAL
 
+    def _content(self, value: Any, depth: int = _DEPTH) -> Hashable:
+        """Returns what is the same for values that were made alike; another object, e.g., a dataset, is the same as itself alone."""
+        if value is None or isinstance(value, (str, bytes, int, float)):
+            return value
+        parts = _parts(value) if depth else None
+        if parts is not None:
+            return (type(value).__name__, *(self._content(part, depth - 1) for part in parts))
+        if hasattr(value, "__array__"):  # of NumPy or pandas
+            with contextlib.suppress(Exception):  # of those that cannot be pickled
+                return zlib.crc32(pickle.dumps(value, protocol=4))
+        self._kept.append(value)
+        return id(value)
 
-def _content(cell: Any) -> Any:
+
+def _parts(value: Any) -> Optional[List[Any]]:
+    """Returns what a container, or a function that reads something, consists of; None for others."""
+    if isinstance(value, dict):
+        return [part for pair in value.items() for part in pair]
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, types.FunctionType):
+        cells = map(_cell_content, value.__closure__ or ())
+        return [value.__code__, *cells, *(value.__defaults__ or ()), *map(value.__globals__.get, value.__code__.co_names)]
+    return None
+
+
+def _cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # the variable has no value yet
