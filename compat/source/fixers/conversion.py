@@ -55,8 +55,12 @@ from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _QUEUES = (
-    "batch", "maybe_batch", "shuffle_batch", "maybe_shuffle_batch", "input_producer", "range_input_producer", "slice_input_producer",
-    "string_input_producer", "limit_epochs", "start_queue_runners", "queue_runner",
+    *(f"train.{name}" for name in (
+        "batch", "maybe_batch", "shuffle_batch", "maybe_shuffle_batch", "input_producer", "range_input_producer", "slice_input_producer",
+        "string_input_producer", "limit_epochs", "start_queue_runners", "queue_runner", "QueueRunner", "add_queue_runner",
+    )),
+    *(f"{kind}Reader" for kind in ("TextLine", "TFRecord", "WholeFile", "FixedLengthRecord", "Identity")),
+    *(f"{kind}Queue" for kind in ("FIFO", "PaddingFIFO", "Priority", "RandomShuffle")),
 )  # fmt: skip
 _STAYS: dict[str, str] = {
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
@@ -72,11 +76,7 @@ _STAYS: dict[str, str] = {
     "tensorflow.train.replica_device_setter": "a strategy places the variables; make the model under tf.distribute.ParameterServerStrategy",
     "tensorflow.placeholder": "there are no placeholders; take an argument of a function",
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
-    **{f"tensorflow.train.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
-    **{
-        f"tensorflow.{kind}Reader": "there are no queues outside of a graph; read by tf.data"
-        for kind in ("TextLine", "TFRecord", "WholeFile", "FixedLengthRecord", "Identity")
-    },
+    **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")

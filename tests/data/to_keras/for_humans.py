@@ -326,6 +326,15 @@ def queued_input_fn():
     return {"x": tf.train.batch([line], 2)}, tf.zeros([2])
 
 
+# mark: tf.FIFOQueue
+# mark: tf.train.QueueRunner
+# mark: tf.train.add_queue_runner
+def own_queue():
+    queue = tf.FIFOQueue(4, [tf.float32])
+    tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue([1.0])]))
+    return queue.dequeue()
+
+
 # mark: tf.train.Server.create_local_server
 server = tf.train.Server.create_local_server()
 ESTIMATORS = [
