@@ -77,3 +77,9 @@ def warm_python(_warm_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Not for tests of the import itself: the order of imports, or environment variables that TensorFlow reads during its import.
     """
     monkeypatch.setattr(sys, "executable", _warm_python)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Prints at once why a test failed, in runs of many processes, which say it at their end alone."""
+    if report.failed and hasattr(report, "node"):
+        print(f"\n{report.longreprtext}", flush=True)

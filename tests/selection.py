@@ -1,12 +1,14 @@
 """Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
 
-README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full`` runs
-those on the newest TensorFlow, and each fifth of them on the oldest one.
+README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full``, which must
+take less than 80, runs those on the newest TensorFlow, and each tenth of them on the oldest one. Of a test's cases it runs every other
+one, and after the next commit those between them.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -77,7 +79,6 @@ SAMPLED = (  # files whose parametrized tests are so many, and so long, that onl
 
 SLOW = tuple(row for row in (HERE / "slow.txt").read_text(encoding="utf-8").splitlines() if not row.startswith("#"))
 
-
 FIRST = (  # the longest files start first, so that no process waits for the other at the end
     "parity/rewrite/test_forms.py",
     "parity/rewrite/test_compare_rewrite.py",
@@ -96,8 +97,12 @@ FIRST = (  # the longest files start first, so that no process waits for the oth
 )
 
 
+HALF = os.environ.get("HALF_OF_CASES")
+"""0 or 1: of the cases of slow tests, those of even or odd places run; None for all of them."""
+
+
 def mark(items: Iterable[pytest.Item]) -> None:
-    """Marks tests ``once`` and ``slow`` by the tables above; a file can also mark single tests itself."""
+    """Marks tests ``once``, ``slow`` and ``left_out`` by the tables above; a file can also mark single tests itself."""
     slow = frozenset(SLOW)
     long = 0
     oldest = importlib.metadata.version("tensorflow").startswith("2.15.")
@@ -107,13 +112,15 @@ def mark(items: Iterable[pytest.Item]) -> None:
             item.add_marker("once")
         test, _, case = item.nodeid.partition("[")
         skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 10 != int(oldest)  # each TensorFlow has its tenth
+        if HALF and case and cases[test] % 2 != int(HALF):
+            item.add_marker("left_out")
         cases[test] += 1
         if skipped or _listed(item, slow):
             item.add_marker("slow")
         names = {mark.name for mark in item.iter_markers()}
         if oldest and "slow" in names and names.isdisjoint({"once", "tf221"}):
             long += 1
-            if long % 5:
+            if long % 10:
                 item.add_marker("once")
 
 
