@@ -82,4 +82,4 @@ def warm_python(_warm_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Prints at once why a test failed, in runs of many processes, which say it at their end alone."""
     if report.failed and hasattr(report, "node"):
-        print(f"\n{report.longreprtext}", flush=True)
+        sys.stdout.write(f"\n{report.longreprtext}\n")
