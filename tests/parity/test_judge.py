@@ -279,12 +279,18 @@ def export(trace: Trace, weight: float, output: str = "scores", constant: float 
     )
 
 
+def record_of(*arrays: Any) -> bytes:
+    import tensorflow as tf
+
+    return serialize([tf.make_tensor_proto(array).SerializeToString() for array in arrays])
+
+
 def record_features(trace: Trace, name: str = "x") -> None:
     import tensorflow as tf
 
     trace.write("features", call="train-0", names=[name])
     with tf.io.TFRecordWriter(str(trace.batches("train-0"))) as writer:
-        writer.write(serialize([np.array([1.0, 2.0], np.float32), np.array([0, 1])]))
+        writer.write(record_of(np.array([1.0, 2.0], np.float32), np.array([0, 1])))
 
 
 @pytest.mark.parametrize(
@@ -429,7 +435,7 @@ def test_requests_have_the_values_of_sparse_features(pair: Pair) -> None:
         np.zeros([9, 2]),
     ]
     with tf.io.TFRecordWriter(str(pair.legacy.batches("train-0"))) as writer:
-        writer.write(serialize(arrays))
+        writer.write(record_of(*arrays))
 
     rows = [{name: np.ravel(value).tolist() for name, value in row.items()} for row in recorded_requests(pair.legacy)]
     assert rows == [{"age": [7.0], "words": [b"a", b"b"]}, {"age": [8.0], "words": []}, {"age": [9.0], "words": [b"c"]}]

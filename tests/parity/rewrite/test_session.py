@@ -75,7 +75,7 @@ def test_of_several_evaluations_of_a_step_the_one_of_the_same_rows_is_paired(tmp
         old.write("structure", call=name, leaves=[["features", "int64", 1, None, [], None]])
         old.write("evaluated", call=name, name="", metrics={"global_step": 0})
         with tf.io.TFRecordWriter(str(old.batches(name))) as writer:
-            writer.write(serialize([np.array(rows)]))
+            writer.write(serialize([tf.make_tensor_proto(np.array(rows)).SerializeToString()]))
     session = Session(new, old, RewritePlan(Script("new.py")))
 
     event = session.evaluation(tf.TensorSpec([None], tf.int64), [np.array(own)] if own else [])

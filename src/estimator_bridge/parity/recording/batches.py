@@ -9,11 +9,10 @@ import tensorflow as tf
 from estimator_bridge.parity.recording.input_graphs import input_graph
 
 
-def serialize(tensors: Sequence[Any]) -> bytes:
-    """Returns the record of a batch with the values of its tensors, in order."""
+def serialize(tensors: Sequence[bytes]) -> bytes:
+    """Returns the record of a batch whose tensors ``tf.io.serialize_tensor`` has serialized, in order."""
     example = tf.train.Example()
-    parts = [tf.make_tensor_proto(value).SerializeToString() for value in tensors]
-    example.features.feature["tensors"].bytes_list.value.extend(parts)
+    example.features.feature["tensors"].bytes_list.value.extend(tensors)
     return bytes(example.SerializeToString())
 
 

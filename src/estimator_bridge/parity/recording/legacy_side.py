@@ -116,10 +116,12 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
             self._trace.write("features", call=self._call, names=_names.get(v1.get_default_graph(), []))
         with tf.name_scope("estimator_bridge"):
             self._digest = batch_digest(self._batches[0])
+            # TensorFlow serializes faster than Python, which would take longer than a step for strings.
+            self._serialized = [[tf.io.serialize_tensor(one) for one in batch] for batch in self._batches if self._writer]
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch."""
-        return v1.train.SessionRunArgs({"batches": self._batches if self._writer else [], "digest": self._digest})
+        return v1.train.SessionRunArgs({"batches": self._serialized, "digest": self._digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Writes the batch."""

@@ -109,16 +109,16 @@ class BatchHook(tf.train.SessionRunHook):
         self.batch = batches.pop(tf.get_default_graph())
         with tf.name_scope("estimator_bridge"):
             self.digest = batch_digest(self.batch)
+            self.serialized = [tf.serialize_tensor(tensor) for tensor in self.batch]
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch."""
-        return tf.train.SessionRunArgs({"batch": self.batch, "digest": self.digest})
+        return tf.train.SessionRunArgs({"batch": self.serialized, "digest": self.digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Writes the batch."""
         example = tf.train.Example()
-        parts = [tf.make_tensor_proto(value).SerializeToString() for value in run_values.results["batch"]]
-        example.features.feature["tensors"].bytes_list.value.extend(parts)
+        example.features.feature["tensors"].bytes_list.value.extend(run_values.results["batch"])
         self.writer.write(example.SerializeToString())
 
     def end(self, session: Any) -> None:
@@ -151,7 +151,7 @@ class TrainHook(BatchHook):
         """Saves the initial values, and asks for the loss."""
         if self.steps == 0:
             self.save(run_context.session, "initial")
-        fetches = {"batch": self.batch, "digest": self.digest, "loss": self.loss}
+        fetches = {"batch": self.serialized, "digest": self.digest, "loss": self.loss}
         return tf.train.SessionRunArgs(fetches)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
