@@ -101,6 +101,23 @@ def common_divisor(losses: Sequence[Tensor]) -> Tensor | None:
     return divisor if is_of_batch and divisor.shape.rank == 0 else None
 
 
+def own_quotients(losses: Sequence[Tensor]) -> list[Operation]:
+    """Returns the quotients of sums over a batch that losses consist of, if they have one divisor, which is such a sum, too.
+
+    So ``tf.losses`` counts weights, in the shape of what the model computes. There may be terms that depend on no batch.
+    """
+    leaves = {op for loss in losses for op in linear_leaves(loss) if _depends_on_batch(op)}
+    if (
+        not all(op.type == "DivNoNan" and _is_sum(op.inputs[0]) for op in leaves)
+        or len({op.inputs[1].name for op in leaves}) != 1
+    ):
+        return []
+    divisor = next(iter(leaves)).inputs[1]
+    read_before = set(divisor.consumers()) & upstream([loss.op for loss in losses]) > leaves  # e.g., weights are divided
+    is_data = not any(op.op_def.is_stateful for op in _values_of(divisor.op))
+    return [*leaves] if divisor.shape.rank == 0 and adds_up_rows([divisor]) and is_data and not read_before else []
+
+
 def _is_sum(numerator: Tensor) -> bool:
     constants = (op for op in linear_leaves(numerator) if not _reads_batch(op))
     return adds_up_rows([numerator]) and all(op.type == "Const" for op in constants)

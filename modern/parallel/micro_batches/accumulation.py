@@ -20,7 +20,7 @@ from estimator_bridge.modern.graph.fragments import (
     upstream,
 )
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
-from estimator_bridge.modern.graph.optimizers.capture import components, sums_loss
+from estimator_bridge.modern.graph.optimizers.capture import Derivation, components, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore
@@ -30,7 +30,7 @@ from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, Pipel
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
 from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
-from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part
+from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part, own_quotients
 from estimator_bridge.modern.step.transplant import Parts, Transplant
 
 
@@ -72,6 +72,7 @@ class AccumulatingTransplant(Transplant):
 
     _sums = _declares_sum = False
     _divisor: _Divisor | None = None
+    _counted: Tensor | None = None
 
     def __init__(
         self,
@@ -97,7 +98,8 @@ class AccumulatingTransplant(Transplant):
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
         self._divisor = self._divisor or self._replaced_divisor()
         made = super()._planned(report)
-        self._division = Division(self.model, made, self._statistics, self._reduced(made))
+        self._counted = None if self._divisor else self._own_divisor()
+        self._division = Division(self.model, made, self._statistics, self._reduced(made), self._counted)
         self._prepare_losses()
         return made
 
@@ -211,10 +213,7 @@ class AccumulatingTransplant(Transplant):
 
     def _replaced_divisor(self) -> _Divisor | None:
         """Makes losses and gradients read the divisor of the whole batch, if there is one and their sums can be checked."""
-        ran = upstream([operation(self.model.spec.train_op), self.model.spec.loss.op], is_source)
-        derivations = [
-            one for one in self.model.derivations if not ran.isdisjoint(part.op for part in components(one.gradients))
-        ]
+        derivations = self._derivations()
         losses = losses_of(self.model, derivations)
         is_possible = self._sums_can_be_checked(losses) and not sums_loss(self.model.graph)
         divisor = common_divisor(losses) if is_possible else None
@@ -230,13 +229,28 @@ class AccumulatingTransplant(Transplant):
                     op._update_input(place, of_batch)
         return _Divisor(divisor, of_batch)
 
+    def _own_divisor(self) -> Tensor | None:
+        """Returns the divisor of each micro-batch, if its weighted mean is all that losses compute of it."""
+        losses = losses_of(self.model, self._derivations())
+        quotients = own_quotients(losses) if self._needs_independent_rows and not sums_loss(self.model.graph) else []
+        known = {one.name for one in self.model.collection(v1.GraphKeys.LOSSES)}  # TensorFlow's own add up rows
+        if not quotients or not (self._sums_can_be_checked(losses) or all(op.outputs[0].name in known for op in quotients)):
+            return None
+        return quotients[0].inputs[1]
+
+    def _derivations(self) -> list[Derivation]:
+        ran = upstream([operation(self.model.spec.train_op), self.model.spec.loss.op], is_source)
+        return [one for one in self.model.derivations if not ran.isdisjoint(part.op for part in components(one.gradients))]
+
     def _divisor_function(self, divisor: Tensor, store: VariableStore) -> Callable[[Sequence[Tensor]], Tensor]:
         fragment = Fragment.cut(upstream([divisor.op], is_source, data_producers), [divisor])
         run = self.model.batch_function(fragment, store)
         return lambda batch: run(batch)[0]
 
     def _check_losses(self, losses: Sequence[Tensor], at_once: bool) -> None:
-        is_accepted = (self._divisor is not None and at_once) or (self._statistics and not adds_up_rows(losses))
+        is_accepted = ((self._divisor is not None or self._counted is not None) and at_once) or (
+            self._statistics and not adds_up_rows(losses)
+        )
         for loss in () if is_accepted else losses:
             problem = nonlinear_part(loss, self._sums)
             if problem is not None:

@@ -49,6 +49,7 @@ class Division:
         plan: Stages of a step.
         writes_allowed: True to let each micro-batch write to variables, e.g., to the moving averages of a batch norm.
         reduced: Name of a tensor that is combined -> way of doing so; None for losses and what ``tf.gradients`` returned.
+        weight: What micro-batches are weighted by in place of their rows, if anything.
 
     Attributes:
         reduced: The same, complete.
@@ -62,14 +63,21 @@ class Division:
     """
 
     def __init__(
-        self, model: ModelGraph, plan: Plan, writes_allowed: bool = False, reduced: Mapping[str, Reduction] | None = None
+        self,
+        model: ModelGraph,
+        plan: Plan,
+        writes_allowed: bool = False,
+        reduced: Mapping[str, Reduction] | None = None,
+        weight: Tensor | None = None,
     ) -> None:
         self._model = model
         self._effects = Effects(model.graph)
         updates = {update.op for update in plan.updates}
         self._ops = plan.operations - updates
         self.derivations = trained(model, self._ops) if reduced is None else []
-        self.reduced = reductions(model, self.derivations) if reduced is None else reduced
+        self.reduced = dict(reductions(model, self.derivations) if reduced is None else reduced)
+        self._weights = [] if weight is None else [weight]
+        self.reduced |= {one.name: Reduction.WEIGHT for one in self._weights}
         tensors = [tensor for op in self._ops for tensor in op.outputs if tensor.name in self.reduced]
         self.core = upstream([tensor.op for tensor in tensors], lambda op: is_source(op) or op not in self._ops)
         self.each = self._find_each()
@@ -193,7 +201,7 @@ class Division:
         again = read_again(after, references)
         self._check_order(each - self.core, after)
         outputs = [*stage.fragment.outputs]
-        of_each = _outputs(each, [*outputs, *_inputs(after)])
+        of_each = _outputs(each, [*outputs, *_inputs(after), *self._weights])
         of_before = _outputs(before, [*outputs, *_inputs(each | after)])
         placeholders = list(self._model.batch)
         changes = any(self._effects.of(op) is Effect.CHANGE for op in before)

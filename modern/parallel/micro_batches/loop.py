@@ -14,6 +14,9 @@ from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
 
 
+_ADDED = (Reduction.COMBINE, Reduction.MEAN, Reduction.WEIGHT)
+
+
 class MicroBatches:
     """Consecutive parts of a batch, whose numbers of rows differ by one at most.
 
@@ -118,6 +121,16 @@ def rows_of(tensor: Any) -> Tensor:
     return tensor.dense_shape[0] if isinstance(tensor, tf.SparseTensor) else tf.shape(tensor, out_type=tf.int64)[0]
 
 
+def weight_of(divisor: Tensor, count: Tensor | int = 1) -> Tensor:
+    """Returns the weight of micro-batches with this sum of divisors; all count the same if no row has a weight.
+
+    Args:
+        divisor: Divisor of a weighted mean, see ``Reduction.WEIGHT``.
+        count: Number of micro-batches.
+    """
+    return tf.cast(divisor, tf.float32) + 1e-30 * tf.cast(count, tf.float32)
+
+
 class Loop:
     """Function of a whole batch that calls another one for each micro-batch, one after the other, and combines the results.
 
@@ -199,17 +212,23 @@ class Loop:
     ) -> tuple[list[Any], list[Any]]:
         """Returns what is combined and what is kept, with the values of one more micro-batch."""
         states, kept = totals
-        share = micro.share(index, self._sums)
+        rows = micro.share(index, self._sums)
+        weights = [weight_of(value) for way, value in zip(self._ways, values, strict=True) if way is Reduction.WEIGHT]
+        shares = dict.fromkeys((Reduction.COMBINE, Reduction.JOIN), weights[0] if weights else rows) | {Reduction.MEAN: rows}
         added = []
         for way, state, value in zip(self._ways, states, values, strict=True):
             with tf.device(value.device if way in (Reduction.COMBINE, Reduction.MEAN) else None):
-                added.append(_added(way, state, value, index, share))
+                added.append(_added(way, state, value, index, shares.get(way)))
         held = [array.write(tf.cast(index, tf.int32), values[number]) for number, array in zip(self._kept, kept, strict=True)]
         return added, held
 
     def _end_totals(self, micro: MicroBatches, totals: Any) -> tuple[list[Tensor], list[Any]]:
         states, kept = totals
-        counts = {way: micro.count for way in Reduction if way is Reduction.MEAN or not self._sums}
+        counts = {way: micro.count for way in (Reduction.COMBINE, Reduction.JOIN) if not self._sums}
+        for way, state in zip(self._ways, states, strict=True):
+            if way is Reduction.WEIGHT:
+                counts = dict.fromkeys(counts, weight_of(state, micro.count))
+        counts[Reduction.MEAN] = micro.count
         return [_ended(way, state, counts.get(way)) for way, state in zip(self._ways, states, strict=True)], kept
 
     def _own(self, micro: MicroBatches, index: Tensor, known: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -261,9 +280,9 @@ def _start(way: Reduction, dtype: tf.DType, count: Tensor) -> Any:
 
 
 def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tensor | None) -> Any:
-    if share is not None and way in (Reduction.COMBINE, Reduction.JOIN, Reduction.MEAN):
+    if share is not None:
         value *= tf.cast(share, value.dtype)
-    if way in (Reduction.COMBINE, Reduction.MEAN):
+    if way in _ADDED:
         return state + value
     return value if way is Reduction.LAST else state.write(tf.cast(index, tf.int32), value)
 
@@ -271,8 +290,8 @@ def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tens
 def _ended(way: Reduction, state: Any, count: Tensor | None) -> Tensor:
     if way is Reduction.LAST:
         return state
-    value = state if way in (Reduction.COMBINE, Reduction.MEAN) else state.concat()
-    return value if count is None or way is Reduction.INDICES else value / tf.cast(count, value.dtype)
+    value = state if way in _ADDED else state.concat()
+    return value if count is None else value / tf.cast(count, value.dtype)
 
 
 def _added_rows(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

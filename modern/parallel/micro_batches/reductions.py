@@ -25,6 +25,7 @@ class Reduction(enum.Enum):
         JOIN: Rows of a sparse gradient, scaled as ``COMBINE`` does, one micro-batch after the other.
         INDICES: Indices of these rows.
         MEAN: The mean over the micro-batches, also where ``COMBINE`` is a sum.
+        WEIGHT: The sum, by which other values are weighted in place of their rows: the divisor of a weighted mean.
         LAST: The value of the last micro-batch.
     """
 
@@ -32,6 +33,7 @@ class Reduction(enum.Enum):
     JOIN = enum.auto()
     INDICES = enum.auto()
     MEAN = enum.auto()
+    WEIGHT = enum.auto()
     LAST = enum.auto()
 
 

@@ -18,7 +18,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, data_producers, is_source, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.parallel.micro_batches.loop import UNEQUAL, MicroBatches, looped
+from estimator_bridge.modern.parallel.micro_batches.loop import UNEQUAL, MicroBatches, looped, weight_of
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 
@@ -68,10 +68,12 @@ class RowCheck:
         drawn = draws(ops)
         self.sees_sums = not drawn
         drawing = {one.op for one in drawn}
-        ways = ((one, reduced.get(one.name)) for one in outputs)
+        ways = [(one, reduced.get(one.name)) for one in outputs]
         self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]
         self._leaves = leaves
-        ends = [one for one, _ in self._outputs]
+        weights = [one for one, way in ways if way is Reduction.WEIGHT]
+        self._is_weighted = bool(weights)
+        ends = [*(one for one, _ in self._outputs), *weights]
         self._draws = Fragment.cut(upstream(drawing, lambda op: op not in ops, data_producers), drawn)
         rest = upstream([one.op for one in ends], lambda op: op not in ops or op in drawing)
         self._fragment = Fragment.cut(rest, ends, {one.name for one in drawn})
@@ -100,7 +102,7 @@ class RowCheck:
         halves_fit = micro.may_have_any_size and self._sums is not None and not self._draws.outputs
         has_halves = tf.cast((micro.half_of_smallest > 0) & halves_fit, tf.float64)
         part = micro.half_of_smallest / micro.rows_of_smallest
-        halves = [-1.0, -1.0] if self._sums else [-part, part - 1.0]
+        halves = [-1.0, -1.0] if self._sums or self._is_weighted else [-part, part - 1.0]
         weights = tf.stack(
             [[1.0, 1.0, -1.0, -1.0, 0.0, 0.0], has_halves * tf.cast(tf.stack([1.0, 0.0, 0.0, 0.0, *halves]), tf.float64)]
         )
@@ -111,7 +113,8 @@ class RowCheck:
                 shares = tf.stack([1.0, 1.0, 1.0, 1.0, part, 1.0 - part])
                 own[self._divisor] *= tf.cast(shares[index], own[self._divisor].dtype)
             results = self._compute([own[one.name] for one in self._fragment.inputs])
-            totals = [_total(one, way) for one, (_, way) in zip(results, self._outputs, strict=True)]
+            weight = tf.cast(weight_of(results[-1]), tf.float64) if self._is_weighted else 1.0
+            totals = [weight * _total(one, way) for one, (_, way) in zip(results, self._outputs, strict=False)]
             added = [old + tf.tensordot(weights[:, index], one, 0) for old, one in zip(sums, totals, strict=True)]
             return index + 1, added, [old + _norm(one) for old, one in zip(sizes, totals, strict=True)]
 

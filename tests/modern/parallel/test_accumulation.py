@@ -458,7 +458,32 @@ def test_parts_of_unequal_size_may_have_sums_that_the_batch_divides(model_fn: Mo
 
 
 def of_losses(features: Any, labels: Any, mode: str) -> Any:
-    return minimized(v1.losses.mean_squared_error(labels, linear(features["x"]), weights=features["weights"]), mode)
+    """The weighted mean of tf.losses, which counts weights in the shape of the squares, beside a decay; random numbers change nothing."""
+    drawn = features["x"] + 0.0 * tf.random.uniform(tf.shape(features["x"]))
+    predicted = linear(drawn) + embedded(features["words"])
+    loss = v1.losses.mean_squared_error(labels, predicted, weights=features["weights"])
+    loss += 0.1 * tf.nn.l2_loss(v1.trainable_variables()[0])
+    return spec(mode, loss, clipped(loss, v1.train.AdagradOptimizer(0.1)))
+
+
+def by_two_weighted_means(features: Any, labels: Any, mode: str) -> Any:
+    weights = features["weights"]
+    loss = v1.losses.absolute_difference(labels, linear(features["x"]), weights=weights)
+    return minimized(loss + 2.0 * v1.losses.huber_loss(labels, embedded(features["words"]), weights=weights), mode)
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_the_weighted_mean_of_losses_is_that_of_the_whole_batch(drop_remainder: bool, tmp_path: Path) -> None:
+    """Also where a part, or a whole batch, weighs nothing, and where parts have other numbers of rows and weights."""
+
+    def weigh(number: Any, batch: Any) -> Any:
+        features, labels = batch
+        return {**features, "weights": tf.where(number == 2, 0.0, features["weights"])}, labels
+
+    def batches() -> Any:
+        return weighted_input().unbatch().batch(14, drop_remainder=drop_remainder).enumerate().map(weigh)
+
+    check_same(of_losses, tmp_path, (2, 3) if not drop_remainder else (2, 7), input_fn=batches)
 
 
 def two_divisors(features: Any, labels: Any, mode: str) -> Any:
@@ -517,7 +542,7 @@ def test_losses_that_are_no_mean_are_refused_by_name(tmp_path: Path) -> None:
         (quotient(decayed, total), "'under'"),
         (quotient(total, lambda weights: total(weights * tf.reduce_mean(v1.trainable_variables()[0]))), "'under'"),
         (quotient(total, lambda weights: total(weights * tf.random.uniform([]))), "'under'"),
-        (of_losses, "num_present'"),
+        (by_two_weighted_means, "num_present'"),
         (two_divisors, "'under'"),
         (divided_twice, "'under'"),
         (beside_a_mean_of_selected_rows, "'under'"),
