@@ -283,7 +283,10 @@ def _added(way: Reduction, state: Any, value: Tensor, index: Tensor, share: Tens
     if share is not None:
         value *= tf.cast(share, value.dtype)
     if way in _ADDED:
-        return state + value
+        with tf.control_dependencies(
+            [state]
+        ):  # else TensorFlow adds up a chain of sums in an order that differs from run to run
+            return state + tf.ensure_shape(value, value.shape)
     return value if way is Reduction.LAST else state.write(tf.cast(index, tf.int32), value)
 
 

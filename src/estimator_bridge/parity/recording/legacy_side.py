@@ -103,6 +103,8 @@ class FollowingEngine(RecordingEngine):
 class BatchHook(tf.compat.v1.train.SessionRunHook):
     """Records the batch of each session run."""
 
+    has_shapes = False  # of the batch's tensors, in the results of a run
+
     def __init__(self, trace: Trace, call: str, recording: bool, batches: int | None) -> None:
         self._trace = trace
         self._call = call
@@ -118,10 +120,11 @@ class BatchHook(tf.compat.v1.train.SessionRunHook):
             self._digest = batch_digest(self._batches[0])
             # TensorFlow serializes faster than Python, which would take longer than a step for strings.
             self._serialized = [[tf.io.serialize_tensor(one) for one in batch] for batch in self._batches if self._writer]
+            self._shapes = [tf.shape(one) for one in self._batches[0] if self.has_shapes]
 
     def before_run(self, run_context: Any) -> Any:
         """Asks for the batch."""
-        return v1.train.SessionRunArgs({"batches": self._serialized, "digest": self._digest})
+        return v1.train.SessionRunArgs({"batches": self._serialized, "shapes": self._shapes, "digest": self._digest})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Writes the batch."""

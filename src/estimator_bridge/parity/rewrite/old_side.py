@@ -119,6 +119,8 @@ class _StructureHook(BatchHook):
 class _EvaluationHook(_StructureHook):
     """Records the loss and the rows of each batch, too."""
 
+    has_shapes = True
+
     def __init__(self, trace: Trace, call: str, recording: bool, steps: int | None) -> None:
         super().__init__(trace, call, recording, steps)
         self._asked = steps
@@ -140,8 +142,8 @@ class _EvaluationHook(_StructureHook):
         super().after_run(run_context, run_values)
         if self._loss is not None:
             self._seen.append(float(run_values.results["loss"]))
-        ranked = [value for value in run_values.results["batches"][0] if np.ndim(value)]
-        self._rows.append(len(ranked[-1]) if ranked else 1)
+        ranked = [shape for shape in run_values.results["shapes"] if len(shape)]
+        self._rows.append(int(ranked[-1][0]) if ranked else 1)
 
     def end(self, session: Any) -> None:
         super().end(session)
@@ -153,6 +155,8 @@ class _EvaluationHook(_StructureHook):
 
 class _ReferenceHook(TrainHook):
     """Records anchors, and gradients of the first steps."""
+
+    has_shapes = True
 
     def __init__(
         self, trace: Trace, call: str, plan: RewritePlan, progress: _Progress, steps: int | None, limit: StepLimit
@@ -264,7 +268,7 @@ class _ReferenceHook(TrainHook):
             np.savez(self._trace.folder / "values" / f"{what}-{index}.npz", **results[what])
         if index == 1:
             self._forward.write(self._trace.folder / "values")
-            shapes = {leaf.path: np.shape(value) for leaf, value in zip(self._leaves, results["batches"][0], strict=False)}
+            shapes = {leaf.path: shape.tolist() for leaf, shape in zip(self._leaves, results["shapes"], strict=False)}
             self._trace.write("shapes", shapes=shapes)
         known = [
             {
