@@ -98,7 +98,7 @@ FIRST = (  # the longest files start first, so that no process waits for the oth
 
 
 HALF = os.environ.get("HALF_OF_CASES")
-"""0 or 1: of the cases of slow tests, those of even or odd places run; None for all of them."""
+"""0 or 1: cases of tests at the other places, odd or even, are marked ``left_out``; None to mark none."""
 
 
 def mark(items: Iterable[pytest.Item]) -> None:

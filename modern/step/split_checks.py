@@ -17,8 +17,8 @@ _QUOTIENTS = ("RealDiv", "DivNoNan")
 _OF_FIXED_SHAPE = ("Sum", "Prod", "StridedSlice")
 _SELECTIONS = ("Where", "DynamicPartition")
 """Types of operations whose results have rows for some rows of a batch, by its values; ``tf.boolean_mask`` is one."""
-_OF_EVERY_ROW = re.compile("Segment|Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense")
-"""In the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
+_OF_EVERY_ROW = re.compile("Segment|(?<!TensorArray)Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense|RaggedTensorTo")
+"""Parts of the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -148,11 +148,12 @@ def _reductions(loss: Tensor) -> tuple[list[Operation], list[Operation]]:
 def _selection(leaves: Iterable[Operation]) -> Operation | None:
     """Returns an operation that selects the rows of which one of ``leaves`` is the mean, so that their number differs between parts.
 
-    An operation computes selected rows if all that it reads of the batch are such, since others would not fit them.
+    An operation computes selected rows if all that it reads row by row are such, since others would not fit them.
     """
-    means = [op for op in leaves if op.type == "Mean"]
+    scalars = upstream([op for op in leaves if op.type in ("Mean", *_QUOTIENTS)], parents=_scalar_parents)
+    averaged = [tensor.op for op in scalars for tensor in op.inputs if tensor.shape.rank != 0]
     selected: dict[Operation, Operation | None] = {}  # of operations that depend on values of the batch
-    for op in sorted(upstream(means, lambda op: op.type in OF_SHAPE_ALONE, data_producers), key=lambda op: op._id):
+    for op in sorted(upstream(averaged, lambda op: op.type in OF_SHAPE_ALONE, data_producers), key=lambda op: op._id):
         read = [tensor.op for tensor in op.inputs if tensor.op in selected and tensor.shape.rank != 0]
         if op.type.startswith("Gather"):
             read = [one for one in read if one is op.inputs[1].op] or read
@@ -160,9 +161,13 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
             continue
         found = [selected[one] for one in read]
         is_selection = op.type in _SELECTIONS
-        is_whole = _OF_EVERY_ROW.search(op.type) or None in found
-        selected[op] = op if is_selection else None if is_whole or not found else found[0]
-    return next((selected[op] for op in means if selected.get(op)), None)
+        is_whole = _OF_EVERY_ROW.search(op.type) or (None in found and op.type != "ConcatV2")
+        selected[op] = op if is_selection else None if is_whole else next(filter(None, found), None)
+    return next((selected[op] for op in averaged if selected.get(op)), None)
+
+
+def _scalar_parents(op: Operation) -> list[Operation]:
+    return [tensor.op for tensor in op.inputs if tensor.shape.rank == 0]
 
 
 def linear_operations(loss: Tensor) -> list[Operation]:

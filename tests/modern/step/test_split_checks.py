@@ -37,6 +37,9 @@ def test_sums_of_something_else_than_rows_are_no_sums(loss_of: Any) -> None:
         assert nonlinear_part(loss_of(x), declared_sum=False) is None
 
 
+v1 = tf.compat.v1
+
+
 def masked(x: Any) -> Any:
     return tf.boolean_mask(x, x[:, 0] > 0)
 
@@ -53,13 +56,19 @@ def looked_up(x: Any) -> Any:
     [
         (lambda x: tf.reduce_mean(masked(x)), True),
         (lambda x: tf.reduce_mean(tf.square(tf.matmul(masked(x), tf.ones([3, 1])) - masked(x)[:, :1])), True),
+        (lambda x: v1.losses.mean_squared_error(masked(x)[:, :1], masked(x)[:, 1:2]), True),
+        (lambda x: v1.losses.sparse_softmax_cross_entropy(tf.cast(masked(x)[:, 0], tf.int32), masked(x)), True),
+        (lambda x: tf.reduce_sum(masked(x)) / tf.cast(tf.size(masked(x)), tf.float32), True),
+        (lambda x: tf.reduce_sum(masked(x)) / tf.cast(tf.shape(masked(x))[0], tf.float32), True),
+        (lambda x: tf.reduce_mean(tf.concat([masked(x), x], 0)), True),
         (lambda x: tf.reduce_mean(x) + tf.reduce_mean(tf.dynamic_partition(x, tf.cast(x[:, 0] > 0, tf.int32), 2)[1]), True),
         (lambda x: tf.reduce_mean(tf.square(x[:, 0] - tf.cast(tf.where(x[:, 1:] > 0)[:, 1], tf.float32))), False),
         (lambda x: tf.reduce_mean(tf.boolean_mask(x, tf.range(3) > 0, axis=1)), False),
         (lambda x: tf.reduce_mean(looked_up(x)), False),
         (lambda x: tf.reduce_mean(tf.where(x > 0, x, -x)), False),
+        (lambda x: tf.reduce_sum(x) / tf.cast(tf.shape(x)[0], tf.float32), False),
+        (lambda x: v1.losses.mean_squared_error(x, looked_up(x)[:, :1] + x), False),
     ],
-    ids=["masked", "a model of masked rows", "a partition", "labels", "columns", "embeddings", "values"],
 )
 def test_a_mean_over_selected_rows_is_none_over_the_batch(loss_of: Any, selects: bool) -> None:
     """However many rows the first batch selects, each part of another has a number of its own."""

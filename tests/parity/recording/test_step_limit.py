@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from estimator_bridge import legacy
 from estimator_bridge.parity.recording.step_limit import StepLimit
@@ -16,8 +18,18 @@ legacy.install()
 
 import tensorflow as tf  # noqa: E402 -- install() gives it Estimator
 
+SCALE = 1.0
+
 
 def one() -> None: ...
+
+
+class Settings:
+    def __getattr__(self, name: str) -> Any:
+        return {}[name]
+
+
+SETTINGS: Any = None
 
 
 def of(value: object) -> Callable[[], object]:
@@ -44,6 +56,7 @@ def test_the_third_equal_evaluation_is_repeated() -> None:
         lambda: inputs.read,
         lambda: functools.partial(of, {"x": data[:4], "y": [1, "a"]}),
         lambda: of(of({"x": data[:4].copy()})),
+        lambda: of(list(range(20000))),
         lambda: tf.compat.v1.estimator.inputs.numpy_input_fn({"x": data[:4]}, data[4:], shuffle=False),
         lambda: tf.compat.v1.estimator.inputs.pandas_input_fn(
             pd.DataFrame({"x": data, "y": list("abcdefgh")})[["y"]], shuffle=False
@@ -54,15 +67,29 @@ def test_the_third_equal_evaluation_is_repeated() -> None:
         assert path == [False, False, True]
 
 
-def test_other_evaluations_are_not() -> None:
+def keyword_only(number: int) -> Callable[[], object]:
+    def function(*, kept: int = number) -> object:
+        return kept
+
+    return function
+
+
+def test_other_evaluations_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = reached()
     functions: list[Callable[[], object]] = [
         *(of([number]) for number in range(5)),
         *(functools.partial(of, value=np.arange(number)) for number in range(5)),
         *(of(object()) for _ in range(5)),
+        *(keyword_only(number) for number in range(5)),
+        *(of(kind(1)) for kind in (int, float, bool)),
     ]
     assert not any(limit.is_repeated(function, {}, None) for function in functions)
     assert not any(limit.is_repeated(Inputs().read, {}, None) for _ in range(5))
+    monkeypatch.setattr(sys.modules[__name__], "SETTINGS", Settings())
+    assert not limit.is_repeated(lambda: SETTINGS.data, {}), "an object whose attributes are keys is no obstacle"
+    for number in range(5):
+        monkeypatch.setattr(sys.modules[__name__], "SCALE", float(number))
+        assert not limit.is_repeated(lambda: sum(x * SCALE for x in [1.0]), {}), "a function inside of it reads this"
     assert not any(limit.is_repeated(one, {}, steps) for steps in range(5))
     assert not any(limit.is_repeated(one, {"loss": 0.1 * number}) for number in range(5)), "what it reads may have changed"
 

@@ -14,6 +14,8 @@ from typing import Any, Callable, Dict, Hashable, List, Optional
 _MOST_EQUAL = 3
 _DEPTH = 6
 """Levels of functions and containers within each other whose content is looked at."""
+_LONG, _LARGE = 10000, 2**30
+"""Elements of a container from which it is looked at as a whole, and bytes of an array from which it is not."""
 
 
 class StepLimit:
@@ -80,14 +82,16 @@ class StepLimit:
         return self._evaluations[key] >= _MOST_EQUAL
 
     def _content(self, value: Any, depth: int = _DEPTH) -> Hashable:
-        """Returns what is the same for values that were made alike; another object, e.g., a dataset, is the same as itself alone."""
-        if value is None or isinstance(value, (str, bytes, int, float)):
-            return value
-        parts = _parts(value) if depth else None
+        """Returns a key that values with the same content share; any other object, e.g., a dataset, has a key of its own."""
+        if value is None or type(value) in (str, bytes, bool, int, float):
+            return (type(value).__name__, value)
+        is_large = isinstance(value, (dict, list, tuple)) and len(value) > _LONG
+        parts = _parts(value) if depth and not is_large else None
         if parts is not None:
             return (type(value).__name__, *(self._content(part, depth - 1) for part in parts))
-        if hasattr(value, "__array__"):  # of NumPy or pandas
-            with contextlib.suppress(Exception):  # of those that cannot be pickled
+        is_array = hasattr(type(value), "__array__") and getattr(value, "nbytes", 0) < _LARGE  # of NumPy or pandas
+        if is_array or is_large:
+            with contextlib.suppress(Exception):  # of what cannot be pickled
                 return zlib.crc32(pickle.dumps(value, protocol=4))
         self._kept.append(value)
         return id(value)
@@ -105,8 +109,15 @@ def _parts(value: Any) -> Optional[List[Any]]:
         return [value.__func__, value.__self__]
     if isinstance(value, types.FunctionType):
         cells = map(_cell_content, value.__closure__ or ())
-        return [value.__code__, *cells, *(value.__defaults__ or ()), *map(value.__globals__.get, value.__code__.co_names)]
+        read = map(value.__globals__.get, _names(value.__code__))
+        return [value.__code__, *cells, value.__defaults__, value.__kwdefaults__, *read]
     return None
+
+
+def _names(code: types.CodeType) -> List[str]:
+    """Returns the names that a function reads, and those of the functions inside of it."""
+    inner = [_names(one) for one in code.co_consts if isinstance(one, types.CodeType)]
+    return [*code.co_names, *(name for names in inner for name in names)]
 
 
 def _cell_content(cell: Any) -> Any:
