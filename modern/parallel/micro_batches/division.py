@@ -49,7 +49,7 @@ class Division:
         plan: Stages of a step.
         writes_allowed: True to let each micro-batch write to variables, e.g., to the moving averages of a batch norm.
         reduced: Name of a tensor that is combined -> way of doing so; None for losses and what ``tf.gradients`` returned.
-        weight: What micro-batches are weighted by in place of their rows, if anything.
+        weight: Divisor by which micro-batches are weighted; None if they count by their rows.
 
     Attributes:
         reduced: The same, complete.

@@ -111,6 +111,7 @@ def test_each_of_two_workers_keeps_half_of_the_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # nine processes build the graph of eight optimizers
 def test_three_workers_with_micro_batches_and_half_precision(tmp_path: Path) -> None:
     """Sums of three are added up in another order; float16 rounds, and the training says so."""
     whole, cut, rounded = (
