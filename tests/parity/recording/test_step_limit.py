@@ -26,7 +26,8 @@ def one() -> None: ...
 
 class Settings:
     def __getattr__(self, name: str) -> Any:
-        return {}[name]
+        settings: dict[str, Any] = {}
+        return settings[name]
 
 
 SETTINGS: Any = None
