@@ -1,8 +1,8 @@
 """Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
 
 README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full``, which must
-take less than 80, runs those on the newest TensorFlow, and each tenth of them on the oldest one. Of a test's cases it runs every other
-one, and after the next commit those between them.
+take less than 80, runs those on the newest TensorFlow, and each tenth of them on the oldest one. Of a test's cases it runs each third
+one, and after the next commit those beside them.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ FIRST = (  # the longest files start first, so that no process waits for the oth
 )
 
 
-HALF = os.environ.get("HALF_OF_CASES")
-"""0 or 1: cases of tests at the other places, odd or even, are marked ``left_out``; None to mark none."""
+THIRD = os.environ.get("THIRD_OF_CASES")
+"""0, 1 or 2: cases of tests at the other places, modulo 3, are marked ``left_out``; None to mark none."""
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
@@ -112,7 +112,7 @@ def mark(items: Iterable[pytest.Item]) -> None:
             item.add_marker("once")
         test, _, case = item.nodeid.partition("[")
         skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 10 != int(oldest)  # each TensorFlow has its tenth
-        if HALF and case and cases[test] % 2 != int(HALF):
+        if THIRD and case and cases[test] % 3 != int(THIRD):
             item.add_marker("left_out")
         cases[test] += 1
         if skipped or _listed(item, slow):
