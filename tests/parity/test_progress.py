@@ -40,6 +40,21 @@ def test_a_training_of_unknown_length_has_no_time_left(
     assert capsys.readouterr().err == "estimator-bridge: modern: step 7, loss nan\n"
 
 
+def test_a_long_evaluation_is_not_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_display() as watch:
+        watch("legacy", {"event": "train", "max_steps": 3})
+        watch("legacy", {"event": "step", "step": 3, "loss": 0.25})
+        for _ in range(125):  # one second each
+            now += 1.0
+            watch("legacy", {"event": "alive"})
+    assert capsys.readouterr().err.splitlines() == [
+        "estimator-bridge: legacy: it runs; 1 min since step 3",
+        "estimator-bridge: legacy: it runs; 2 min since step 3",
+    ]
+
+
 def test_a_run_that_only_some_comparisons_need_has_its_bar_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

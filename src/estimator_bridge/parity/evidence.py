@@ -8,7 +8,7 @@ name on both sides: that of the old script's checkpoint where the two are paired
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Values = Callable[[], Mapping[str, Any]]
@@ -178,7 +178,7 @@ class SideEvidence:
     iterations: tuple[int, ...] = ()
     evaluation_losses: tuple[tuple[float, ...], ...] = ()
     evaluation_rows: tuple[tuple[int, ...], ...] = ()
-    losses: tuple[float, ...] = ()
+    losses: Sequence[float] = ()
     learning_rates: tuple[tuple[float, ...], ...] = ()
     initial: Values = dict
     given: frozenset[str] = frozenset()

@@ -21,6 +21,7 @@ class _Lines:
         self._written = self._began = time.monotonic()
         self._first = 0
         self._total: int | None = None
+        self._seen, self._last = self._began, "its start"
 
     def watch(self, side: str, event: dict[str, Any]) -> None:
         """Takes an event of a side."""
@@ -32,8 +33,19 @@ class _Lines:
             if now - self._written >= _SECONDS:
                 self._written = now
                 sys.stderr.write(f"estimator-bridge: {side}: {self._progress(event, now - self._began)}\n")
+        elif (
+            event["event"] == "alive" and now - self._written >= _SECONDS
+        ):  # an evaluation, an export or a step may take minutes
+            self._written = now
+            minutes = round((now - self._seen) / 60)
+            sys.stderr.write(f"estimator-bridge: {side}: it runs; {minutes} min since {self._last}\n")
         elif event["event"] == "judging" and now - self._written >= _SECONDS:  # models of gigabytes take minutes
             sys.stderr.write("estimator-bridge: both sides have ended; now their values are compared\n")
+        if event["event"] != "alive":
+            self._seen, self._last = (
+                now,
+                f"step {event['step']}" if event["event"] == "step" else f"the event {event['event']!r}",
+            )
 
     def _progress(self, event: dict[str, Any], seconds: float) -> str:
         step, loss = event["step"], event["loss"]

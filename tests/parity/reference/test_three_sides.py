@@ -17,7 +17,7 @@ from rich.console import Console
 from estimator_bridge.cli import main
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import run
-from estimator_bridge.parity.recording import ordering
+from estimator_bridge.parity.recording import ordering, step_limit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
@@ -139,7 +139,7 @@ def test_the_report_has_three_columns(compare: Compare) -> None:
     assert json.loads(render_json(result))["reference"]["losses"] == [0.5]
 
 
-@pytest.mark.parametrize("file", [RECORDER, Path(ordering.__file__)])
+@pytest.mark.parametrize("file", [RECORDER, Path(ordering.__file__), Path(step_limit.__file__)])
 def test_the_recorder_is_python_3_6_and_needs_nothing_else(file: Path) -> None:
     tree = ast.parse(file.read_text(), feature_version=(3, 6))
     imported = {

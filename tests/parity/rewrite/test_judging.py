@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,21 @@ def test_rounding_that_grows_is_no_difference(
 
     assert (result.verdict, result.findings[0].step if result.findings else None) == (verdict, step)
     assert any("rounding that grows" in note for note in result.notes) is (shaken is not None and verdict == "equal")
+
+
+def test_a_verdict_takes_less_than_half_a_kilobyte_a_step(tmp_path: Path) -> None:
+    losses = [1.0 / step for step in range(1, 5001)]
+    before, after = (traced(tmp_path / name, losses) for name in ("old", "new"))
+    own: dict[str, Any] = {"plan": RewritePlan(Script("new.py")), "command": ("old.py", "new.py"), "thresholds": Thresholds()}
+    tracemalloc.start()
+    try:
+        result = judge_rewrite(before, after, after, **own)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (result.verdict, len(result.losses)) == ("equal", len(losses))
+    assert peak < 500 * len(losses)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Trace:
     def write(self, event: str, **fields: Any) -> None:
         """Appends one event."""
         with open(os.path.join(self.folder, "events.jsonl"), "a", encoding="utf-8") as file:
-            file.write(json.dumps(dict(fields, event=event)) + "\n")
+            file.write(json.dumps(dict({"event": event}, **fields)) + "\n")
 
     def values(self, call: str, moment: str) -> str:
         """Returns the prefix of a checkpoint."""

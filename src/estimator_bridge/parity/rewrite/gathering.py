@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
-from collections import deque
+from array import array
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -134,18 +136,21 @@ def _unpaired_shapes(old: Trace, new: Trace, names: NewNames) -> dict[str, tuple
 def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) -> SideEvidence:
     variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
     evaluations = list(old.events("evaluation"))
-    steps = list(old.events("step"))
+    losses, lengths = array("d"), Counter[str]()  # of a million steps, their events would take a gigabyte
+    for step in old.events("step"):
+        losses.append(step["loss"])
+        lengths[step["call"]] += 1
     return SideEvidence(
         steps=_steps(old, new, names, "anchor"),
         trainable=tuple(name for name, _, trainable in variables["variables"] if trainable),
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(old),
         batch_shapes=_shapes(old),
-        steps_per_epoch=tuple(sum(step["call"] == event["call"] for step in steps) for event in old.events("train")),
+        steps_per_epoch=tuple(lengths[event["call"]] for event in old.events("train")),
         evaluation_losses=tuple(tuple(event["losses"]) for event in evaluations),
         evaluation_rows=tuple(tuple(event["rows"]) for event in evaluations),
-        losses=tuple(step["loss"] for step in steps),
-        learning_rates=_rates(old, len(steps)),
+        losses=losses,
+        learning_rates=_rates(old, len(losses)),
         initial=functools.partial(values_at, new, names, "anchor", 0),
         given=frozenset(variables.get("given", ())),
         graph=_graph(old),
@@ -158,7 +163,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
 
 def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
     variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
-    steps = list(new.events("step"))
+    losses = array("d", (event["loss"] for event in new.events("step")))
     applied = [event for event in new.events("applied") if event["known"]]
     return SideEvidence(
         steps=_steps(new, new, names, "at"),
@@ -167,9 +172,9 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
         dropout=_sites(new),
         batch_shapes=_shapes(new),
         steps_per_epoch=tuple(event["steps"] for event in new.events("epoch")),
-        iterations=tuple(event["iterations"][0] for event in steps if event["iterations"]),
-        losses=tuple(step["loss"] for step in steps),
-        learning_rates=_rates(new, len(steps)),
+        iterations=tuple(event["iterations"][0] for event in new.events("step") if event["iterations"]),
+        losses=losses,
+        learning_rates=_rates(new, len(losses)),
         initial=functools.partial(values_at, new, names, "at", 0),
         graph=_graph(new),
         changes_gradients=any(event["changed"] for event in applied) if applied else None,
@@ -182,7 +187,7 @@ def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvi
     rates = {event["index"]: event["optimizers"] for event in side.events("optimizers")}
     named = names.of_variable if side is new else str  # the old side's names may be those of other variables of the new one
     found = []
-    for index, event in enumerate(list(side.events("step"))[:FIRST_STEPS], 1):
+    for index, event in enumerate(itertools.islice(side.events("step"), FIRST_STEPS), 1):
         optimizers = tuple(
             OptimizerEvidence(
                 one["name"],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,12 +104,12 @@ def judge_rewrite(
     of_inputs, input_notes = judge_inputs(new)
     of_exports, export_notes, unexported = export_findings(old, new, (0, *evidence.anchored), thresholds)
     within = _within_freely(old, free, thresholds)
-    rounded = [point for point in losses if point.step in within and _may_be_rounding(point, thresholds)]
-    grown = _grown_from_rounding(losses, new, shaken, evidence, thresholds) if shaken else []
-    rounded += [point for point in grown if point not in rounded]
+    rounded = {point for point in losses if point.step in within and _may_be_rounding(point, thresholds)}
+    if shaken:
+        rounded |= _grown_from_rounding(losses, new, shaken, evidence, thresholds)
     if rounded:
         pairs = zip(losses, evidence.old.losses, evidence.new.losses, strict=False)
-        kept = tuple(here if point in rounded else there for point, here, there in pairs)
+        kept = array("d", (here if point in rounded else there for point, here, there in pairs))
         evidence = dataclasses.replace(evidence, new=dataclasses.replace(evidence.new, losses=kept))
     outside = list(loss_findings([point for point in losses if point not in rounded], thresholds, SIDES))
     iterations = list(_iterations(old, new))
@@ -194,17 +195,17 @@ def pair_losses(old: Trace, new: Trace) -> tuple[LossPoint, ...]:
 
 def _grown_from_rounding(
     losses: tuple[LossPoint, ...], new: Trace, shaken: Trace, evidence: Evidence, thresholds: Thresholds
-) -> list[LossPoint]:
+) -> set[LossPoint]:
     """Returns the losses outside that differ no more than the new side's own if the values before have an error in their last place.
 
     A fault shows at once or grows from more than that. So each step counts with the largest difference since the last anchor, up to it.
     """
-    explained: list[LossPoint] = []
+    explained: set[LossPoint] = set()
     largest = 0.0
     for number, (point, own, other) in enumerate(zip(losses, new.events("step"), shaken.events("step"), strict=False)):
         largest = max(0.0 if number in evidence.anchored else largest, abs(own["loss"] - other["loss"]))
         if _may_be_rounding(point, thresholds) and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
-            explained.append(point)
+            explained.add(point)
     return explained
 
 
@@ -219,9 +220,9 @@ def _within_freely(old: Trace, free: Trace, thresholds: Thresholds) -> set[int]:
     return {point.step for point in points}
 
 
-def _rounding_notes(points: list[LossPoint]) -> Iterator[str]:
+def _rounding_notes(points: Collection[LossPoint]) -> Iterator[str]:
     if points:
-        worst = max(points, key=lambda point: rel_diff(point.legacy, point.modern))
+        worst = max(points, key=lambda point: (rel_diff(point.legacy, point.modern), -point.step))
         yield (
             f"{len(points)} losses are outside by rounding that grows between anchors, by a rel_diff of up to "
             f"{rel_diff(worst.legacy, worst.modern):.2g} at step {worst.step}: without anchors they and all before them are within, or the "
@@ -278,8 +279,8 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
 
 def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
     """Compares the values after the last step, which no loss shows, and those at the new script's end."""
-    last, steps = max(evidence.anchored, default=0), len(list(old.events("step")))
-    if last != steps or len(list(new.events("step"))) != steps or any(new.events("excess")):
+    last, steps = max(evidence.anchored, default=0), _length(old)
+    if last != steps or _length(new) != steps or any(new.events("excess")):
         return
     before = max((index for index in evidence.anchored if index < last), default=0)
     trained, outside = _elsewhere(new, names, evidence, before, last)
@@ -355,8 +356,12 @@ def _not_shuffled(evidence: Evidence) -> Iterator[str]:
         yield text.format("new", "old")
 
 
+def _length(side: Trace) -> int:
+    return sum(1 for _ in side.events("step"))
+
+
 def _lengths(old: Trace, new: Trace) -> Iterator[ParityFinding]:
-    before, after = (len(list(trace.events("step"))) for trace in (old, new))
+    before, after = (_length(trace) for trace in (old, new))
     if before != after:
         yield ParityFinding("calls", f"The old script trains {before} steps, the new one {after}.", min(before, after) + 1)
     for event in new.events("excess"):
@@ -493,7 +498,7 @@ def _anchor_notes(old: Trace, names: NewNames, plan: RewritePlan) -> Iterator[st
     if every != plan.anchor:
         yield f"--anchor {plan.anchor} would need more than --anchor-limit; it became {every}."
     last = max((event["index"] for event in anchors), default=0)
-    steps = len(list(old.events("step")))
+    steps = _length(old)
     if steps - last >= every:
         yield f"After step {last} there are no anchors: --anchor-limit is reached."
     pairs = names.paired.get("matches", ())
@@ -510,7 +515,7 @@ def _free_notes(old: Trace, free: Trace, thresholds: Thresholds) -> Iterator[str
         outside = sum(not thresholds.accept(point.legacy, point.modern) for point in points)
         yield (
             f"Without anchors, {outside} of {len(points)} losses are outside; the largest rel_diff is "
-            f"{rel_diff(worst.legacy, worst.modern):.2g}, at step {worst.step}. This does not decide the verdict."
+            f"{rel_diff(worst.legacy, worst.modern):.2g}, at step {worst.step}. The verdict comes from the anchors; what is outside between them and within here is put down to rounding."
         )
 
 

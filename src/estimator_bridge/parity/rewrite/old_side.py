@@ -49,6 +49,8 @@ HYPERPARAMETERS = {
     "nesterov": ("_use_nesterov",),
 }
 """Keras' name of a hyperparameter -> attributes of TensorFlow 1's optimizers."""
+_COPIES = 3
+"""Values of an anchor on disk: the old side's, and the new side's before and after it gets them."""
 
 
 @dataclasses.dataclass
@@ -170,7 +172,7 @@ class _ReferenceHook(TrainHook):
         _write_structure(self._trace, self._call)
         self._leaves = _structures.get(graph, [])
         variables = v1.global_variables()
-        self._size = sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
+        self._size = _COPIES * sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
         left = self._plan.anchor_limit - self._progress.bytes
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
         trainable = {_saved_name(v) for v in v1.trainable_variables()}

@@ -50,14 +50,14 @@ class Session:
 
     def __init__(self, trace: Trace, old: Trace, plan: RewritePlan) -> None:
         self.trace, self.old, self.plan = trace, old, plan
-        self._steps = list(old.events("step"))
         self._whole = {event["call"] for event in old.events("evaluation", "predicted") if event.get("is_whole")}
         self._is_limited = any(old.events("limited"))
         self._is_repeated = any(old.events("repeated"))
         self._anchors = {event["index"]: event["prefix"] for event in old.events("anchor")}
         self._structures = {e["call"]: [Leaf(*leaf[:4]) for leaf in e["leaves"]] for e in old.events("structure")}
         self._rows = {e["call"]: {leaf[5] for leaf in e["leaves"]} for e in old.events("structure")}
-        self._start = self._steps[0]["step"] - 1 if self._steps else 0
+        self._start = next(old.events("step"), {"step": 1})["step"] - 1
+        self._length = sum(1 for _ in old.events("step"))
         self._notes: set[str] = set()
         self._has_shapes = False
         self._own_batches = 0
@@ -416,7 +416,7 @@ class Session:
     @property
     def is_over(self) -> bool:
         """True if no training step may follow: --steps, Ctrl-C or a second model ended the recording, or the first step was all."""
-        return self.index >= (1 if self.plan.looks else len(self._steps) if self._is_limited else math.inf)
+        return self.index >= (1 if self.plan.looks else self._length if self._is_limited else math.inf)
 
     @property
     def in_step(self) -> bool:
