@@ -57,6 +57,8 @@ def failed_report(folder: Path) -> str:
     report = json.loads((folder / "report.json").read_text())
     assert (report["verdict"], report["exit_code"], len(report["findings"])) == ("not comparable", 2, 1)
     assert "<title>Not comparable" in (folder / "report.html").read_text()
+    assert report["findings"][0]["message"].startswith(report["reason"])
+    assert report["reason"]
     return str(report["findings"][0]["message"])
 
 

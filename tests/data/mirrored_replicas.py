@@ -1,4 +1,7 @@
-"""Trains on two replicas, each with batches of its own; the number of steps is the first argument, the share of dropout the second."""
+"""Trains on two replicas, each with batches of its own: number of steps, share of dropout and, if they are others, devices.
+
+One device alone is no replica.
+"""
 
 import sys
 
@@ -28,7 +31,8 @@ def model_fn(features, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops={"accuracy": accuracy})
 
 
-strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+devices = sys.argv[3:] or ["/cpu:0", "/cpu:1"]
+strategy = tf.distribute.MirroredStrategy(devices) if devices[1:] else tf.distribute.OneDeviceStrategy(devices[0])
 config = tf.estimator.RunConfig(train_distribute=strategy, eval_distribute=strategy)
 estimator = tf.estimator.Estimator(model_fn, config=config)
 estimator.train(input_fn, steps=STEPS)

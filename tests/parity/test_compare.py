@@ -24,7 +24,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.parallel.plans.plan import ParallelPlan
 from estimator_bridge.parity import run
-from estimator_bridge.parity.result import ParityResult
+from estimator_bridge.parity.result import ParityResult, rel_diff
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import Recordings
 from estimator_bridge.parity.side import Order
@@ -145,8 +145,30 @@ def test_replicas_of_the_script_get_their_own_batches_on_both_sides(dropped: str
 
     assert result.verdict == verdict, result.findings
     assert [point.step for point in result.losses] == [1, 2, 3, 4, 5, 6]
+    if verdict == "equal":
+        assert max(rel_diff(point.legacy, point.modern) for point in result.losses[:5]) <= 1e-6
     (batches,) = tmp_path.glob("*/legacy/batches/train-0*")
     assert len(list(tf.data.TFRecordDataset(str(batches)))) == 12, "two replicas, each with 8 of 16 rows"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)  # it waits without end for a file that is elsewhere
+@pytest.mark.usefixtures("warm_python")
+def test_each_checkpoint_that_a_script_finds_is_evaluated(tmp_path: Path) -> None:
+    result = run.compare(Script(str(HERE.parent / "data" / "sweeps_checkpoints.py"), (str(tmp_path / "model"),)))
+
+    assert result.verdict == "equal", result.findings
+    assert [(pair.evaluation, pair.step) for pair in result.metrics] == [("0", 0), ("2", 2), ("4", 4), ("6", 6)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("devices", [("/cpu:0",), ("/cpu:0", "/cpu:1", "/cpu:2", "/cpu:3")], ids=len)
+def test_one_device_of_a_strategy_and_four_train_alike(devices: tuple[str, ...]) -> None:
+    result = run.compare(Script(str(HERE.parent / "data" / "mirrored_replicas.py"), ("6", "0", *devices)))
+
+    assert result.verdict == "equal", result.findings
+    assert max(rel_diff(point.legacy, point.modern) for point in result.losses[:5]) <= 1e-6
 
 
 @pytest.mark.usefixtures("warm_python")

@@ -463,6 +463,13 @@ def test_the_level_of_a_plan_is_the_highest_that_holds(losses: list[tuple[float,
     assert ParityResult((), "replay", "equal", Thresholds(), points, variables=variables).level == level
 
 
+@pytest.mark.parametrize(("difference", "named"), [(1e-7, True), (1e-5, False), (None, False)])
+def test_the_first_update_belongs_to_the_level(difference: float | None, named: bool) -> None:
+    points = (LossPoint(1, 2.0, 2.0000001),)
+    level = ParityResult((), "replay", "equal", Thresholds(), points, first_update=difference).level
+    assert level == "1e-06 on the first 5 losses" + " and the first update" * named
+
+
 @pytest.mark.parametrize(
     ("is_equal", "largest", "is_bitwise"), [(True, 0.0, True), (True, 1e-9, False), (True, None, True), (False, None, False)]
 )

@@ -19,7 +19,7 @@ from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.convert.checkpoint import add_forget_bias, forget_bias
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
-from estimator_bridge.errors import BridgeError, NotSupportedError
+from estimator_bridge.errors import BridgeError, NotSupportedError, documentation
 from estimator_bridge.parity.result import EXIT_CODES, ParityFinding, ParityResult, Thresholds
 
 if TYPE_CHECKING:
@@ -53,9 +53,11 @@ exit code: 0 equal within the thresholds, 1 different, 2 if the two paths could 
 With --seeds: 0 equivalent, 1 not equivalent, 2 not decided.
 The script's model_dir is only read: both paths write to a temporary folder.
 """
+_OUT = Path("parity-report")
 _TASKS = {"worker": 0, "ps": 0, "evaluator": 1}
 """Jobs beside the chief, and their number in a cluster unless it is given."""
 _FEWEST_ASYNCHRONOUS = 5  # seeds
+_ELASTIC = documentation("how-to/elastic", "train-with-a-number-of-workers-that-changes")
 _MOST = {"worker": 1000, "ps": 1000, "evaluator": 1}
 
 
@@ -70,7 +72,7 @@ def add_parser(verbs: Any) -> None:
     out = parser.add_argument(
         "--out",
         type=Path,
-        default=Path("parity-report"),
+        default=_OUT,
         metavar="DIR",
         help="folder to write report.html and report.json to (default: %(default)s)",
     )
@@ -213,6 +215,28 @@ def _execute_exports(arguments: argparse.Namespace) -> int:
             expected="compare --requests FILE OLD NEW, with two folders",
             received=shlex.join([arguments.script, *arguments.args]),
         )
+    of_scripts = (
+        "steps",
+        "seeds",
+        "noise",
+        "keep",
+        "resume",
+        "record_dir",
+        "junit",
+        "markdown",
+        "worker",
+        "ps",
+        "new_args",
+        "adapt",
+    )
+    chosen = [
+        ("--out", arguments.out != _OUT),
+        *_one_script_options(arguments),
+        *((f"--{name.replace('_', '-')}", getattr(arguments, name)) for name in of_scripts),
+    ]
+    named = [flag for flag, value in chosen if value]
+    if named:
+        raise BridgeError(f"{named[0]} is for scripts, and --requests compares two SavedModels.", fix=f"Leave out {named[0]}.")
     result = compare_exports(
         Path(arguments.script),
         Path(arguments.args[0]),
@@ -371,7 +395,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None, C
         raise NotSupportedError(
             "A plan whose steps take several batches cannot be compared: a step of the legacy path takes one.",
             expected="a plan without [elastic] and shares",
-            fix="Leave them out. docs/how-to/elastic.md says which training leaves the same checkpoints.",
+            fix=f"Leave them out. {_ELASTIC} says which training leaves the same checkpoints.",
         )
     _summaries(arguments)  # a mistake in them is no failed comparison
     return script, plan, cluster
@@ -507,6 +531,7 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
         _thresholds(arguments),
         findings=(ParityFinding("calls", reason),),
         environment=environment(),
+        reason=reason.splitlines()[0],
     )
     return _described(result, script)
 

@@ -96,6 +96,9 @@ def judge(
         *(found for found in exports if not isinstance(found, str)),
     ]
     reasons = list(_reasons(legacy, modern, max(replicas, micro)))
+    looked_at = [
+        old.batch == new.batch for _, olds, news in steps for old, new in zip(olds, news, strict=False) if new.batch is not None
+    ]
     verdict: Verdict = "equal" if not findings else "not comparable" if reasons else "different"
     return ParityResult(
         command=command,
@@ -108,6 +111,11 @@ def judge(
         findings=tuple(sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)),
         notes=(
             *_notes(legacy, modern, recorded or legacy, replaying, replicas, reasons),
+            *(
+                [f"The batches of {sum(looked_at)} of {len(looked_at)} steps have the same digest on both sides."]
+                if looked_at
+                else []
+            ),
             *(found for found in exports if isinstance(found, str)),
         ),
         predictions=predictions,

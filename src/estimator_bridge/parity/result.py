@@ -201,6 +201,7 @@ class ParityResult:
     TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
     what the new script does not have, or the comparison does not reach; ``anchors`` are the steps after which a rewrite gets the old
     side's values, and ``gradients`` those of its first step. ``reason`` says why sides that differ are "not comparable".
+    ``first_update`` is, for a plan, the largest difference of an update of the first step, as a share of it and beyond rounding.
     """
 
     command: tuple[str, ...]
@@ -224,6 +225,7 @@ class ParityResult:
     anchors: tuple[int, ...] = ()
     gradients: tuple[GradientPair, ...] = ()
     reason: str = ""
+    first_update: float | None = None
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -252,7 +254,8 @@ class ParityResult:
         if differences and not any(differences):
             return "bit-identical"
         if self.losses and all(rel_diff(one.legacy, one.modern) <= FIRST_LOSSES_DIFFER for one in self.losses[:FIRST_LOSSES]):
-            return f"{FIRST_LOSSES_DIFFER:g} on the first {FIRST_LOSSES} losses"
+            is_updated = self.first_update is not None and self.first_update <= FIRST_LOSSES_DIFFER
+            return f"{FIRST_LOSSES_DIFFER:g} on the first {FIRST_LOSSES} losses" + " and the first update" * is_updated
         return "within the thresholds" if self.verdict == "equal" else "none"
 
     def as_dict(self) -> dict[str, Any]:

@@ -202,13 +202,21 @@ def compare(
         if reference:
             result = with_reference(result, judged, traces)
         where = environment(orders["legacy"].traces("legacy")[0])
+        result = _with_plan(result, parallel, *(orders[side].traces(side)[0] for side in SIDES))
+    return dataclasses.replace(result, seconds=seconds, environment=where)
+
+
+def _with_plan(result: ParityResult, parallel: ParallelPlan, legacy: Trace, modern: Trace) -> ParityResult:
+    """Adds what the modern side's plan is, and at which level both sides are equal."""
     notes = parallel.describe("The modern side")
-    if notes:
-        level = "declared approximate" if parallel.is_approximate else result.level
-        notes.append(
-            f"Level of the plan: {level} (the levels: bit-identical, 1e-6 on the first 5 losses, declared approximate)."
-        )
-    return dataclasses.replace(result, seconds=seconds, environment=where, notes=(*result.notes, *notes))
+    if not notes:
+        return result
+    from estimator_bridge.parity.values import first_update_difference
+
+    result = dataclasses.replace(result, first_update=first_update_difference(legacy, modern, "train-0"))
+    level = "declared approximate" if parallel.is_approximate else result.level
+    levels = "bit-identical, 1e-6 on the first 5 losses and the first update, 1e-6 on these losses alone, declared approximate"
+    return dataclasses.replace(result, notes=(*result.notes, *notes, f"Level of the plan: {level} (the levels: {levels})."))
 
 
 def compare_rewrite(
@@ -448,6 +456,7 @@ def run_side(order: Order, watch: Watch, ahead: Ahead | None = None) -> float:
         while process.poll() is None:  # the length of a training is not known, so there is no deadline
             time.sleep(_POLL_SECONDS)
             seen = trace.follow(seen, functools.partial(watch, order.side))
+            watch(order.side, {"event": "alive"})
             if seen:
                 ahead.start()
         trace.follow(seen, functools.partial(watch, order.side))

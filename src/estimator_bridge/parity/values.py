@@ -109,6 +109,24 @@ def first_updates(
     yield ParityFinding("first update", message, step)
 
 
+def first_update_difference(legacy: Trace, modern: Trace, call: str) -> float | None:
+    """Returns by how much the updates of the first step differ, beyond the rounding of float32, as a share of the largest update.
+
+    Args:
+        legacy, modern: Traces of the two sides.
+        call: Name of the training call.
+
+    Returns:
+        The largest of all variables and slots; infinity if only one side changes one, None if nothing was recorded.
+    """
+    shares = []
+    for _, old, new, tolerance in _updates(legacy, modern, call):
+        size = float(np.max(np.abs(old)))
+        beyond = max(0.0, float(np.max(np.abs(new - old))) - (tolerance - SHARE * size))
+        shares.append(beyond / size if size else float("inf") if beyond else 0.0)
+    return max(shares, default=None)
+
+
 def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:
     """Yields (name, legacy update, modern update, tolerance) for each float variable, weights before slots."""
     prefixes = [trace.values(call, moment) for trace in (legacy, modern) for moment in ("initial", "first")]

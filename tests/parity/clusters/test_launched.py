@@ -48,7 +48,13 @@ def test_a_task_that_fails_ends_the_comparison_with_its_own_error(tmp_path: Path
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "does"),
-    [(PARAMETER_SERVER, ("in-step",)), (("--worker", 1), ("mirrored",)), (("--worker", 1, "--free-run"), ("mirrored",))],
+    [
+        (PARAMETER_SERVER, ("in-step",)),
+        (("--worker", 2, "--ps", 1), ("in-step",)),
+        (("--worker", 1), ("mirrored",)),
+        (("--worker", 3), ("mirrored",)),
+        (("--worker", 1, "--free-run"), ("mirrored",)),
+    ],
 )
 def test_trainings_in_step_are_equal(options: tuple[object, ...], does: tuple[str, ...], tmp_path: Path) -> None:
     ended, report = compare(tmp_path, *options, does=does)

@@ -94,6 +94,12 @@ def write_page(path: pathlib.Path, content: str) -> None:
         _publish({path: content.encode("utf-8", "backslashreplace")})
 
 
+def check_page(path: pathlib.Path) -> None:
+    """Raises BridgeError if a page cannot have this path, since a file or folder of the user has it."""
+    with _explained(path, "Name another path."):
+        _check_marks([path])
+
+
 def replace_report(result: ParityResult, folder: pathlib.Path, summaries: Summaries | None = None) -> None:
     """Replaces an earlier report; writes nothing if there is none.
 
