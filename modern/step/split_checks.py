@@ -15,7 +15,8 @@ _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 _OF_FIXED_SHAPE = ("Sum", "Prod", "StridedSlice")
-_SELECTIONS = ("Where", "DynamicPartition")
+_UNIQUE = ("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
+_SELECTIONS = ("Where", "DynamicPartition", *_UNIQUE)
 """Types of operations whose results have rows for some rows of a batch, by its values; ``tf.boolean_mask`` is one."""
 _OF_EVERY_ROW = re.compile("Segment|(?<!TensorArray)Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense|RaggedTensorTo")
 """Parts of the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
@@ -151,19 +152,35 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
     An operation computes selected rows if all that it reads row by row are such, since others would not fit them.
     """
     scalars = upstream([op for op in leaves if op.type in ("Mean", *_QUOTIENTS)], parents=_scalar_parents)
-    averaged = [tensor.op for op in scalars for tensor in op.inputs if tensor.shape.rank != 0]
-    selected: dict[Operation, Operation | None] = {}  # of operations that depend on values of the batch
-    for op in sorted(upstream(averaged, lambda op: op.type in OF_SHAPE_ALONE, data_producers), key=lambda op: op._id):
-        read = [tensor.op for tensor in op.inputs if tensor.op in selected and tensor.shape.rank != 0]
+    averaged = [tensor for op in scalars for tensor in op.inputs if tensor.shape.rank != 0]
+    selected: dict[str, Operation | None] = {}  # by the names of tensors that depend on values of the batch
+    behind = upstream([tensor.op for tensor in averaged], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
+    for op in sorted(behind, key=lambda op: op._id):
+        read = [tensor for tensor in _read(op) if tensor.name in selected]
         if op.type.startswith("Gather"):
-            read = [one for one in read if one is op.inputs[1].op] or read
+            read = [one for one in read if one.name == op.inputs[1].name] or read
         if op.type in OF_SHAPE_ALONE or not (read or op.type == "Placeholder"):
             continue
-        found = [selected[one] for one in read]
-        is_selection = op.type in _SELECTIONS
+        found = [selected[one.name] for one in read]
         is_whole = _OF_EVERY_ROW.search(op.type) or (None in found and op.type != "ConcatV2")
-        selected[op] = op if is_selection else None if is_whole else next(filter(None, found), None)
-    return next((selected[op] for op in averaged if selected.get(op)), None)
+        rows = None if is_whole else next(filter(None, found), None)
+        for number, tensor in enumerate(op.outputs):
+            has_each_row = op.type in _UNIQUE and number == 1  # the place of each value
+            selected[tensor.name] = op if op.type in _SELECTIONS and not has_each_row else rows
+    return next((one for one in (selected.get(tensor.name) for tensor in averaged) if one), None)
+
+
+def _read(op: Operation) -> list[Tensor]:
+    """Returns the tensors that may have rows among those that an operation reads: a loop's exit reads what the loop began with."""
+    if op.type == "Exit":
+        inside = upstream([op], parents=lambda one: () if one.type == "Enter" else data_producers(one))
+        return [one.outputs[0] for one in sorted(inside, key=lambda one: one._id) if one.type == "Enter"]
+    return [tensor for tensor in op.inputs if tensor.shape.rank != 0 or tensor.dtype == tf.variant or _is_array(op, tensor)]
+
+
+def _is_array(op: Operation, read: Tensor) -> bool:
+    """Returns True if what an operation reads stands for the tensors in a TensorArray, as a scalar of this type does."""
+    return read.dtype == tf.float32 and any(one.type.startswith("TensorArray") for one in (op, read.op))
 
 
 def _scalar_parents(op: Operation) -> list[Operation]:

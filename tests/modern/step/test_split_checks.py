@@ -51,6 +51,10 @@ def looked_up(x: Any) -> Any:
     return tf.nn.safe_embedding_lookup_sparse(tf.ones([9, 2]), ids)
 
 
+def recurrent(x: Any) -> Any:
+    return v1.nn.dynamic_rnn(v1.nn.rnn_cell.BasicRNNCell(2), x[:, :, None], dtype=tf.float32)[0]
+
+
 @pytest.mark.parametrize(
     ("loss_of", "selects"),
     [
@@ -62,6 +66,12 @@ def looked_up(x: Any) -> Any:
         (lambda x: tf.reduce_sum(masked(x)) / tf.cast(tf.shape(masked(x))[0], tf.float32), True),
         (lambda x: tf.reduce_mean(tf.concat([masked(x), x], 0)), True),
         (lambda x: tf.reduce_mean(x) + tf.reduce_mean(tf.dynamic_partition(x, tf.cast(x[:, 0] > 0, tf.int32), 2)[1]), True),
+        (lambda x: tf.reduce_mean(tf.unique(x[:, 0])[0]), True),
+        (lambda x: tf.reduce_mean(recurrent(masked(x))), True),
+        (lambda x: tf.reduce_mean(tf.map_fn(tf.reduce_max, masked(x))), True),
+        (lambda x: tf.reduce_mean(recurrent(x)), False),
+        (lambda x: tf.reduce_mean(tf.map_fn(tf.reduce_max, x)), False),
+        (lambda x: tf.reduce_mean(tf.gather(2.0 * tf.unique(x[:, 0])[0], tf.unique(x[:, 0])[1])), False),
         (lambda x: tf.reduce_mean(tf.square(x[:, 0] - tf.cast(tf.where(x[:, 1:] > 0)[:, 1], tf.float32))), False),
         (lambda x: tf.reduce_mean(tf.boolean_mask(x, tf.range(3) > 0, axis=1)), False),
         (lambda x: tf.reduce_mean(looked_up(x)), False),
