@@ -11,10 +11,9 @@ import threading
 
 from packaging.version import Version
 
-from estimator_bridge.errors import BridgeError
+from estimator_bridge.errors import BridgeError, documentation
 
 _LAST_NATIVE = (2, 15)
-_TENSORFLOW_DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-macos", "tf-nightly")
 
 _lock = threading.Lock()
 
@@ -80,7 +79,7 @@ def _import_tensorflow() -> None:
             "The installed TensorFlow cannot be imported.",
             expected="a TensorFlow that `python -c 'import tensorflow'` loads",
             received=f"{type(error).__name__}: {error}",
-            fix="Install it again in a new environment, or for this machine's GPU: see docs/how-to/install.md.",
+            fix=f"Install it again in a new environment, or for this machine's GPU: see {documentation('how-to/install', 'install')}.",
         ) from error
 
 
@@ -94,7 +93,8 @@ def _keras_package(version: tuple[int, ...]) -> str:
 def _tensorflow_version() -> tuple[int, ...]:
     """Returns the version of the loaded or, without loading it, of the installed TensorFlow."""
     loaded = sys.modules.get("tensorflow")
-    text = getattr(loaded, "__version__", None) or _version(*_TENSORFLOW_DISTRIBUTIONS)
+    text = getattr(loaded, "__version__", None) or _version("tensorflow")
+    text = text or _version(*importlib.metadata.packages_distributions().get("tensorflow", ()))  # a vendor's build
     wanted = "TensorFlow 2.15 or later"
     if text is None:
         raise BridgeError("TensorFlow is not installed.", expected=wanted, fix="pip install tensorflow")

@@ -1,6 +1,5 @@
 """The names of TensorFlow that a script finds under the runner, read from a table of listed versions; nothing is imported."""
 
-import contextlib
 import dataclasses
 import functools
 import gzip
@@ -82,17 +81,6 @@ def canonical(name: str) -> str:
     return name
 
 
-_DISTRIBUTIONS = (
-    "tensorflow",
-    "tensorflow-cpu",
-    "tensorflow-rocm",
-    "tensorflow-intel",
-    "tensorflow-cpu-aws",
-    "tensorflow-macos",
-)
-"""Packages that have the module ``tensorflow``."""
-
-
 def as_written(name: str) -> str:
     """Returns a canonical name as users write it.
 
@@ -106,10 +94,11 @@ def as_written(name: str) -> str:
 def installed_version() -> str:
     """Returns the listed version with the minor version of the installed TensorFlow; the newest if there is none."""
     listed = _table()[0]
-    installed = ""
-    for name in _DISTRIBUTIONS:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            installed = installed or importlib.metadata.version(name)
+    try:
+        installed = importlib.metadata.version("tensorflow")
+    except importlib.metadata.PackageNotFoundError:  # a build of another name, or none
+        others = importlib.metadata.packages_distributions().get("tensorflow", ())
+        installed = next(map(importlib.metadata.version, others), "")
     return next((version for version in listed if version.split(".")[:2] == installed.split(".")[:2]), listed[-1])
 
 

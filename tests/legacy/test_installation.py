@@ -99,6 +99,7 @@ def test_an_alias_whose_first_use_failed_is_mended() -> None:
         ({}, "", "TensorFlow is not installed."),
         ({"tensorflow": "2.12.1", "tensorflow-estimator": "2.12.0"}, "", "This TensorFlow is older than"),
         ({"tensorflow": "2.21.0"}, "", "tensorflow-estimator is not installed."),
+        ({"tensorflow-rocm": "2.21.0"}, "", "tensorflow-estimator is not installed."),
         ({"tensorflow": "2.21.0", "tensorflow-estimator": "2.14.0"}, "", "This tensorflow-estimator cannot be loaded."),
         ({"tensorflow": "2.21.0", "tensorflow-estimator": "2.15.0"}, "tf_keras", "tf_keras is not installed"),
     ],
@@ -112,6 +113,7 @@ def test_what_is_missing_or_too_old_is_refused(
         return versions[distribution]
 
     monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.metadata, "packages_distributions", lambda: {"tensorflow": [*versions]})
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name))
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)

@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from tests.packaging.conftest import ROOT, Distributions, Environment, run
 
 FOLDERS = ("legacy", "modern", "compat")
@@ -140,6 +141,10 @@ def test_a_tensorflow_of_another_name_stays_the_only_one(tmp_path: Path, has_ten
     bridge: list[str | Path] = [python, "-m", "estimator_bridge"]
     run(*bridge, "convert", "source", "--out", "new.py", ROOT / "tests/data/to_keras/by_mode.py", cwd=tmp_path)
     assert (tmp_path / "new.py").exists()
+    old, other = (write_tensors(tmp_path / name, {"w": [[1.0, 2.0]], "global_step": 7}) for name in ("old", "other"))
+    (tmp_path / "session.pbtxt").write_text("allow_soft_placement: true\n")
+    for reading in (["check", script], ["inspect", "--diff", old, other], ["convert", "config", "session.pbtxt"]):
+        run(*bridge, *reading, cwd=tmp_path)
     if has_tensorflow:
         for path in ("legacy", "modern"):
             run(*bridge, "run", "--path", path, script, cwd=tmp_path)

@@ -7,14 +7,14 @@ from typing import Any, NoReturn
 
 from tensorflow.python.eager import context
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import NotSupportedError, documentation
 
 
 def gone(*args: object, **kwargs: object) -> NoReturn:
     """Stands for a function of compiled code that no later TensorFlow has."""
     raise NotSupportedError(
         "This function of tf.contrib calls compiled code that TensorFlow 2 no longer has.",
-        fix="Use what docs/reference/contrib-refused.md names in its place.",
+        fix=f"Use what {documentation('reference/contrib-refused', 'what-to-use-instead')} names in its place.",
     )
 
 
