@@ -1,6 +1,6 @@
 """Time of a training step in micro-batches, against one whole batch: the examples take turns.
 
-    python benchmarks/micro_batches.py [--runs 5] [--micro 4] [--examples digits parallel]
+    python benchmarks/micro_batches.py [--runs 5] [--micro 4] [--examples digits/train.py]
 
 Runs each example by ``estimator-bridge run --path modern``, and reads the steps per second that Estimator logs, without the first line.
 Prints a Markdown table: the median of the steps per second of each, and the time of a step in micro-batches, divided by that of a whole
@@ -17,9 +17,10 @@ from turns import judge, logged_steps_per_second, ratio
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLAGS = {
-    "digits": ("--batch_size=1024", "--train_steps=200"),
-    "parallel": ("--batch_size=256", "--train_steps=60"),
-    "wide_deep": ("--batch_size=4096", "--train_steps=600", "--num_examples=20000", "--save_checkpoints_steps=600"),
+    "digits/train.py": ("--batch_size=1024", "--train_steps=200"),
+    "parallel/train.py": ("--batch_size=256", "--train_steps=60"),
+    "parallel/two_tower.py": ("--batch_size=4096", "--train_steps=600"),
+    "wide_deep/train.py": ("--batch_size=4096", "--train_steps=600", "--num_examples=20000", "--save_checkpoints_steps=600"),
 }
 LIMIT = 1.3
 """Largest time of a step in micro-batches, in steps of a whole batch."""
@@ -35,7 +36,7 @@ def main() -> None:
     print(f"| example | whole batch | {arguments.micro} micro-batches | time | at most | |\n|---|---|---|---|---|---|")
     bounds: dict[str, bool] = {}
     for example in arguments.examples:
-        script, options = EXAMPLES / example / "train.py", [["--micro", str(micro)] for micro in (1, arguments.micro)]
+        script, options = EXAMPLES / example, [["--micro", str(micro)] for micro in (1, arguments.micro)]
         turns = [[logged_steps_per_second(script, FLAGS[example], own) for own in options] for _ in range(arguments.runs)]
         whole, parts = (list(rates) for rates in zip(*turns, strict=True))
         measured = ratio(whole, parts)

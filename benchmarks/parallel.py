@@ -40,30 +40,38 @@ class Way(NamedTuple):
         workers: Number of processes.
         by_hand: True without estimator-bridge.
         plan: Text of a plan, if the way has one.
+        gpus: Number of GPUs that it takes; with fewer it is left out.
     """
 
     options: Sequence[str] = ()
     workers: int = 1
     by_hand: bool = False
     plan: str = ""
+    gpus: int = 1
 
 
 WAYS = {
     "one device": Way(),
     "micro=4": Way(["--micro", "4"]),
-    "model=2": Way(["--mesh", "model=2"]),
-    "pipeline=2, micro=8": Way(["--mesh", "pipeline=2", "--micro", "8"]),
-    "two replicas": Way(["--replicas", "2"]),
-    "two workers": Way(workers=2),
-    "two workers, sharded state": Way(workers=2, plan='[optimizer]\nstate = "sharded"\n'),
-    "two workers, model=2 in each": Way(["--mesh", "data=2,model=2"], workers=2),
-    "two workers, elastic, four batches": Way(["--elastic", "1:2", "--micro", "4"], workers=2),
+    "model=2": Way(["--mesh", "model=2"], gpus=2),
+    "pipeline=2, micro=8": Way(["--mesh", "pipeline=2", "--micro", "8"], gpus=2),
+    "two replicas": Way(["--replicas", "2"], gpus=2),
+    "two workers": Way(workers=2, gpus=2),
+    "two workers, sharded state": Way(workers=2, plan='[optimizer]\nstate = "sharded"\n', gpus=2),
+    "two workers, model=2 in each": Way(["--mesh", "data=2,model=2"], workers=2, gpus=4),
+    "two workers, elastic, four batches": Way(["--elastic", "1:2", "--micro", "4"], workers=2, gpus=2),
     "by hand: one device": Way(["--way", "one"], by_hand=True),
-    "by hand: MirroredStrategy, two replicas": Way(["--way", "mirrored"], by_hand=True),
-    "by hand: MultiWorkerMirroredStrategy, two workers": Way(["--way", "workers"], workers=2, by_hand=True),
+    "by hand: MirroredStrategy, two replicas": Way(["--way", "mirrored"], by_hand=True, gpus=2),
+    "by hand: MultiWorkerMirroredStrategy, two workers": Way(["--way", "workers"], workers=2, by_hand=True, gpus=2),
 }
 BATCHES = {"two workers, elastic, four batches": 4, "two replicas": 1, "by hand: MirroredStrategy, two replicas": 1}
 """Batches that all devices together take for a step; a worker takes one else."""
+BY_HAND = {
+    "one device": "by hand: one device",
+    "two workers": "by hand: MultiWorkerMirroredStrategy, two workers",
+    "two replicas": "by hand: MirroredStrategy, two replicas",
+}
+"""Ways of ours, and the same without estimator-bridge."""
 
 
 def main() -> None:
@@ -78,20 +86,28 @@ def main() -> None:
     flags = [f"--width={arguments.width}", f"--steps={arguments.steps}", f"--rows={arguments.rows}"]
     hidden = {} if arguments.gpu else {"CUDA_VISIBLE_DEVICES": "-1"}
     environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"} | hidden
-    rates: dict[str, list[float]] = {name: [] for name in WAYS}
+    gpus = (
+        len(subprocess.check_output(["nvidia-smi", "-L"]).splitlines())
+        if arguments.gpu
+        else max(way.gpus for way in WAYS.values())
+    )
+    ways = {name: way for name, way in WAYS.items() if way.gpus <= gpus}
+    rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(arguments.runs):
-        for name, way in WAYS.items():
+        for name, way in ways.items():
             batches = BATCHES.get(name, way.workers)
             rates[name].append(batches * measured(way, flags, environment, arguments.gpu))
     print("| way | steps/s | rows/s, times one device | fullest device | waits |\n|---|---|---|---|---|")
-    for name, way in WAYS.items():
+    for name, way in ways.items():
         one = rates["by hand: one device" if way.by_hand else "one device"]
         steps = statistics.median(rates[name]) / BATCHES.get(name, way.workers)
         held, waits = ("", "") if way.by_hand else planned(way, flags, environment)
         print(f"| {name} | {steps:.2f} | {ratio(rates[name], one)} | {held} | {waits} |", flush=True)
-    own, hand = (ratio(rates[name], rates[f"by hand: {other}"]) for name, other in (
-        ("two workers", "MultiWorkerMirroredStrategy, two workers"), ("two replicas", "MirroredStrategy, two replicas")))  # fmt: skip
-    print(f"\nOurs to by hand: two workers {own}, two replicas {hand}")
+    for name, other in BY_HAND.items():
+        if other in ways:
+            print(f"Ours to by hand, {name}: {ratio(rates[name], rates[other])}")
+    if left_out := WAYS.keys() - ways.keys():
+        print(f"Left out, for want of GPUs ({gpus}): {', '.join(sorted(left_out))}")
 
 
 def measured(way: Way, flags: Sequence[str], environment: dict[str, str], gpu: bool) -> float:

@@ -57,9 +57,14 @@ def task():
 
 
 def leave_peak(folder):
-    """Writes the largest memory of this process, in MiB."""
-    with open(os.path.join(folder, "peak-{type}-{index}".format(**task())), "w") as file:
-        file.write(str(peak()))
+    """Writes the largest memory of this task in all of its runs, in MiB."""
+    path = os.path.join(folder, "peak-{type}-{index}".format(**task()))
+    before = 0.0
+    if os.path.exists(path):
+        with open(path) as file:
+            before = float(file.read())
+    with open(path, "w") as file:
+        file.write(str(max(before, peak())))
 
 
 def main():

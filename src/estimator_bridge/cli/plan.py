@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.parallel_plan import add_plan, plan_of
 from estimator_bridge.cli.script_arguments import FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError, NotSupportedError
@@ -121,6 +122,8 @@ def execute(arguments: argparse.Namespace) -> int:
     _print(console, found, arguments.all, arguments.rows)
     if plan.sharded_state:
         _print_workers(console, found, plan.data)
+    if plan.data:
+        _print_sent(console, found, plan.data, arguments.rows)
     if plan.elastic or plan.shares:
         _print_whole_batches(console, plan)
     if arguments.speeds:
@@ -156,6 +159,8 @@ def _console(form: str, out: Path | None) -> Console:
     """Makes the console for the tables; with JSON on the standard output it prints nothing."""
     from rich.console import Console
 
+    if form != "json" and out is None:
+        return make_console()
     file, width = io.StringIO() if form == "json" else None, _PICTURE_COLUMNS if out is not None else None
     return Console(emoji=False, record=out is not None, file=file, width=width)
 
@@ -283,6 +288,16 @@ def _print_workers(console: Console, found: PlanEstimate, workers: int | None) -
     console.print(
         f"Each of {workers or 'N'} workers keeps about {part} of the {whole} of slots.", highlight=False, soft_wrap=True
     )
+
+
+def _print_sent(console: Console, found: PlanEstimate, workers: int, rows: int | None) -> None:
+    from estimator_bridge.compat.checkpoint.inspection.terminal import size
+
+    sent, sparse = (
+        size(round(found.sent.bytes_of(rows or 0))),
+        "" if rows or not found.sent.row_bytes else " and more for each row",
+    )
+    console.print(f"{workers} workers add up {sent}{sparse} of gradients in each step.", highlight=False, soft_wrap=True)
 
 
 def _slots_of_a_worker(found: PlanEstimate, workers: int) -> int:

@@ -104,6 +104,17 @@ def test_a_clipped_step_is_that_of_the_whole_batch_in_numpy(tmp_path: Path) -> N
     np.testing.assert_allclose(values["dense/bias"], -scale * by_bias, rtol=1e-6)
 
 
+@pytest.mark.parametrize("path", ["modern", "legacy"])
+def test_a_checkpoint_goes_on_without_micro_batches(path: str, tmp_path: Path) -> None:
+    """On either path, to where a training of whole batches ends."""
+    train(regression, tmp_path / "whole", 1, steps=5)
+    train(regression, tmp_path / "parts", 4, steps=3)
+    engine(path).train(estimator(regression, tmp_path / "parts"), lambda: regression_input().skip(3), steps=2)
+    whole, parts = (saved(tmp_path / name) for name in ("whole", "parts"))
+    assert parts["global_step"] == 5
+    assert_close(parts, whole, 1e-5)
+
+
 def test_sparse_and_dense_gradients_are_those_of_the_whole_batch(tmp_path: Path) -> None:
     """3 micro-batches of 8 rows have 2, 3 and 3."""
     check_same(regression, tmp_path, (2, 3, 4))

@@ -323,16 +323,16 @@ def test_the_batches_of_each_worker(tmp_path: Path) -> None:
         assert of_dict(json.loads(json.dumps(vars(one) | {"placement": vars(one.placement)}))) == one
 
 
-def rows_of_steps(folder: Path) -> list[list[int]]:
-    """Returns the rows of each step, sorted; of a step that ran several times those of the last cluster."""
+def rows_of_steps(folder: Path) -> list[list[tuple[int, ...]]]:
+    """Returns the batches of each step, each as its rows in their order; of a step that ran several times those of the last cluster."""
     began: dict[str, float] = {}
-    noted: dict[int, dict[str, list[int]]] = {}
+    noted: dict[int, dict[str, list[tuple[int, ...]]]] = {}
     for file in folder.iterdir():
         at, cluster = file.name.split()
         began[cluster] = min(began.get(cluster, float(at)), float(at))
         for line in file.read_text().splitlines():
             step, *rows = map(int, line.split())
-            noted.setdefault(step, {}).setdefault(cluster, []).extend(rows)
+            noted.setdefault(step, {}).setdefault(cluster, []).append(tuple(rows))
     return [sorted(noted[step][max(noted[step], key=lambda cluster: began[cluster])]) for step in sorted(noted)]
 
 
@@ -387,7 +387,7 @@ def test_a_training_that_loses_workers_and_gets_one_back_takes_the_same_rows(tmp
 
     steps = rows_of_steps(tmp_path / "unbroken-rows")
     assert len(steps) == 60
-    assert all(len(rows) == 16 for rows in steps)
+    assert all([len(batch) for batch in batches] == [4] * 4 for batches in steps)
     assert rows_of_steps(tmp_path / "broken-rows") == steps
     once, again = (saved(tmp_path / name) for name in ("unbroken", "broken"))
     for name, value in once.items():

@@ -202,6 +202,16 @@ def test_a_timeline_that_cannot_be_written_does_not_end_a_training(tmp_path: Pat
         assert message in caplog.text
 
 
+def test_a_timeline_is_written_as_a_picture(tmp_path: Path) -> None:
+    times = np.array([[[1, 2], [2, 4], [4, 6], [0, 0]], [[2, 3], [4, 6], [6, 8], [0, 0]]], float)
+    writer = TimelineWriter(tmp_path / "picture.svg", 2)
+    transplant: Any = SimpleNamespace(times=[SimpleNamespace(numpy=lambda: times)])
+    writer.begin(transplant, 0)
+    writer.end(2)
+    picture = ElementTree.parse(tmp_path / "picture.svg")
+    assert len([*picture.iter("{http://www.w3.org/2000/svg}title")]) >= 6
+
+
 def test_a_timeline_without_a_pipeline_is_refused(tmp_path: Path) -> None:
     """It would be empty."""
     with pytest.raises(BridgeError, match="shows the micro-batches of a pipeline"):

@@ -154,6 +154,16 @@ def test_the_legacy_path_with_whole_state_trains_alike(tmp_path: Path) -> None:
     assert "The modern side keeps a part of the optimizers' state in each worker." in result["notes"]
 
 
+@pytest.mark.slow
+def test_gradients_of_16_bits_are_declared_approximate(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(f'{SHARDED}gradients = "bfloat16"\n')
+    options = ["--worker", 1, "--plan", "plan.toml", "--variable-abs-diff", 0.1, "--rel-diff", 0.1, "--format", "json"]
+    ended = estimator_bridge_command("compare", *options, SCRIPT, "model", 10, "mirrored", cwd=tmp_path)
+    result = json.loads(ended.out)
+    assert max(one["max_abs_diff"] for one in result["variables"]) > 0
+    assert any(note.startswith("Level of the plan: declared approximate") for note in result["notes"])
+
+
 def test_one_worker_is_refused(tmp_path: Path) -> None:
     """There is nothing to cut."""
 
