@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,7 +34,11 @@ WARM = Path(__file__).parent / "warm"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps pytest-xdist, where it is installed, from starting the files with the most tests first."""
+    """Keeps pytest-xdist, where it is installed, from starting the files with the most tests first; lets processes of tests take Ctrl-C."""
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # what a shell starts in the background ignores it, with all below
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 

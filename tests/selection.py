@@ -1,8 +1,8 @@
 """Which tests run where: everywhere, on the newest TensorFlow alone, or in ``.ci/full`` alone.
 
 README's test command must take less than nine minutes on two cores. What it leaves out is marked ``slow``; ``.ci/full``, which must
-take less than 80, runs those on the newest TensorFlow, and each tenth of them on the oldest one. Of a test's cases it runs each third
-one, and after the next commit those beside them.
+take less than 80, runs those on the newest TensorFlow, and each tenth of them on the oldest one. Of a test's cases, if
+there are more than two, it runs each third one, and after the next commit those beside them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib.metadata
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -101,18 +101,19 @@ THIRD = os.environ.get("THIRD_OF_CASES")
 """0, 1 or 2: cases of tests at the other places, modulo 3, are marked ``left_out``; None to mark none."""
 
 
-def mark(items: Iterable[pytest.Item]) -> None:
+def mark(items: Sequence[pytest.Item]) -> None:
     """Marks tests ``once``, ``slow`` and ``left_out`` by the tables above; a file can also mark single tests itself."""
     slow = frozenset(SLOW)
     long = 0
     oldest = importlib.metadata.version("tensorflow").startswith("2.15.")
     cases: Counter[str] = Counter()
+    all_cases = Counter(item.nodeid.partition("[")[0] for item in items)
     for item in items:
         if _listed(item, ONCE):
             item.add_marker("once")
         test, _, case = item.nodeid.partition("[")
         skipped = bool(case) and _listed(item, SAMPLED) and cases[test] % 10 != int(oldest)  # each TensorFlow has its tenth
-        if THIRD and case and cases[test] % 3 != int(THIRD):
+        if THIRD and all_cases[test] > 2 and cases[test] % 3 != int(THIRD):
             item.add_marker("left_out")
         cases[test] += 1
         if skipped or _listed(item, slow):

@@ -67,6 +67,11 @@ class BridgeError(Exception):
         self.received = received
         self.address = address or _address(sys._getframe(1))
 
+    @property
+    def with_help(self) -> str:
+        """The message, with the place of the documentation that explains it."""
+        return f"{self}\n  help:     {self.address}" if self.address else str(self)
+
     def __str__(self) -> str:
         text = str(self.args[0])
         known = self.asked_by is None or self.asked_by in text

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +66,7 @@ def test_files_of_the_user_are_kept(project: Path, capsys: pytest.CaptureFixture
     assert main.main(["fleet", "report"]) == 2
     assert "index.html was not written by estimator-bridge and is kept" in capsys.readouterr().err
     assert page.read_text() == "mine\n"
+    assert [one.name for one in page.parent.iterdir()] == ["index.html"]
 
 
 @pytest.mark.slow
@@ -81,3 +85,40 @@ def test_two_scripts_are_compared(tmp_path: Path) -> None:
     assert (tmp_path / "fleet-results" / "small" / "report" / "report.html").is_file()
     again = estimator_bridge_command("fleet", "compare", cwd=tmp_path)
     assert "0 of 2 pipelines to compare" in again.err
+
+
+TWELVE = (
+    *("by_mode", "by_branch", "builders", "canned", "clipped", "convolutions", "float64", "hooks", "linear", "objects"),
+    *("recurrent", "exports"),
+)
+
+
+def outcomes(out: Path) -> dict[str, tuple[str, ...]]:
+    """Returns what a fleet's folder says of each pipeline, but for its times."""
+    ended = estimator_bridge_command("fleet", "report", "--out", out, "--format", "json", cwd=out.parent)
+    return {one["name"]: (one["stage"], one["message"]) for one in json.loads(ended.out)["pipelines"]}
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.timeout(1200)
+def test_twelve_scripts_of_a_fleet_that_is_killed_twice_end_as_those_of_an_unbroken_one(tmp_path: Path) -> None:
+    scripts = [ROOT / "tests" / "data" / "to_keras" / f"{name}.py" for name in TWELVE]
+    rows = (f'[[pipeline]]\nname = "{script.stem}"\nscript = "{script}"\n' for script in scripts)
+    write(tmp_path / "fleet.toml", "[defaults]\nsteps = 3\n" + "".join(rows))
+    compare = ("fleet", "compare", "-j", "2", "--out")
+    unbroken = estimator_bridge_command(*compare, "unbroken", cwd=tmp_path)
+
+    for ended in (1, 3):  # results that are there when it is killed
+        command = [sys.executable, "-m", "estimator_bridge", *compare, "killed"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while len(list((tmp_path / "killed").glob("*/result.json"))) < ended:
+                assert process.poll() is None
+                time.sleep(0.1)
+            process.kill()
+    rest = estimator_bridge_command(*compare, "killed", cwd=tmp_path)
+
+    assert f"{len(TWELVE)} of {len(TWELVE)} pipelines to compare" in unbroken.err
+    assert f"{len(TWELVE)} of {len(TWELVE)} pipelines to compare" not in rest.err
+    assert outcomes(tmp_path / "killed") == outcomes(tmp_path / "unbroken")
+    assert {stage for stage, _ in outcomes(tmp_path / "killed").values()} == {"equal"}

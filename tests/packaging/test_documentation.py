@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import runpy
+import shlex
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from estimator_bridge.cli.main import main
+from estimator_bridge.cli.main import build_parser, main
 from estimator_bridge.compat.config.contradictions import ContradictionError
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity import result
@@ -81,3 +83,28 @@ def test_the_page_of_messages_shows_what_is_printed(
     assert main(["run", "tarin.py"]) == 2
     page = (ROOT / "docs" / "reference" / "messages" / "index.md").read_text(encoding="utf-8")
     assert f"$ estimator-bridge run tarin.py\n{capsys.readouterr().err}```" in page
+
+
+def shown_commands() -> Iterator[tuple[Path, list[str]]]:
+    """Yields the words of each command of ours in the shell blocks of the pages, without what the shell does with its output."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for block in re.findall(r"^ *```(?:sh|bash)\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+                lexer.whitespace_split, lexer.commenters = True, "#"
+                words = list(itertools.takewhile(lambda word: word not in {"|", ">", "&&", "||", "&", ";"}, lexer))
+                if words[:1] == ["estimator-bridge"] and "--help" not in words:
+                    yield page, words[1:]
+
+
+def test_each_command_of_a_page_is_one() -> None:
+    """What comes after a script are its own arguments, so an option of ours there would do nothing."""
+    parser = build_parser()
+    verbs = next(action.choices for action in parser._actions if isinstance(action.choices, dict))
+    commands = list(shown_commands())
+    for page, words in commands:
+        given = parser.parse_args(["--version"] if words == ["version"] else words)
+        ours = set(verbs[words[0]]._option_string_actions)
+        of_script = {word.partition("=")[0] for word in getattr(given, "args", None) or ()}
+        assert not of_script & ours, f"{page.name}: {shlex.join(words)}"
+    assert len(commands) > 100

@@ -48,8 +48,12 @@ def test_the_check_fails_for_what_needs_a_human(tmp_path: Path) -> None:
 @pytest.mark.once
 def test_the_config_hook_reads_every_file(tmp_path: Path) -> None:
     write(tmp_path / "good one.pbtxt", "allow_soft_placement: true\n")
+    write(tmp_path / "dropped.pbtxt", "placement_period: 3\n")
     write(tmp_path / "bad.pbtxt", "allow_soft_placement: perhaps\n")
     assert run_hook("estimator-bridge-config", tmp_path, "good one.pbtxt").returncode == 0
+    assert run_hook("estimator-bridge-config", tmp_path, "dropped.pbtxt").returncode == 0, (
+        "it is read; nothing is wrong with it"
+    )
     ended = run_hook("estimator-bridge-config", tmp_path, "bad.pbtxt", "good one.pbtxt")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "bad.pbtxt" in ended.stderr

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from estimator_bridge.cli.main import main
+from tests.notebooks import notebook
 from tests.packaging.conftest import ROOT
 from tests.running import write
 
@@ -64,11 +65,12 @@ def test_the_problem_matcher_reads_what_check_prints(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.py", "import tensorflow as tf\ntf.train.Nothing\n")
+    (tmp_path / "b.ipynb").write_bytes(notebook("import tensorflow as tf\ntf.train.Nothing"))
     (matcher,) = json.loads(block("json", "problemMatcher"))["problemMatcher"]
     (pattern,) = matcher["pattern"]
 
-    assert main(["check", "a.py"]) == 1
+    assert main(["check", "a.py", "b.ipynb"]) == 1
     found = [match for line in capsys.readouterr().out.splitlines() if (match := re.match(pattern["regexp"], line))]
     places = [[match[pattern[key]] for key in ("file", "line", "column", "code")] for match in found]
-    assert places == [["a.py", "2", "1", "tf.train.Nothing"]]
+    assert places == [[file, "2", "1", "tf.train.Nothing"] for file in ("a.py", "b.ipynb:cell 1")]
     assert "is not in TensorFlow" in found[0][pattern["message"]]

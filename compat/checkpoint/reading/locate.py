@@ -78,7 +78,7 @@ def _what_is_there(folder: Path) -> str:
 def _state_problem(folder: Path) -> str:
     """Returns what is wrong with the ``checkpoint`` file of a folder without a checkpoint."""
     try:
-        contents = _state(folder)
+        contents = read_state(folder)
     except OSError as error:
         return (
             f"its file {STATE_FILE!r} cannot be read ({error.strerror})"
@@ -186,11 +186,11 @@ def _holds(path: Path, test: Callable[[Path], bool] = Path.is_file) -> bool:
 
 def _paths(folder: Path, field: str) -> list[str]:
     with contextlib.suppress(OSError, ValueError):
-        return _named(_state(folder), field)
+        return _named(read_state(folder), field)
     return []
 
 
-def _state(folder: Path) -> str:
+def read_state(folder: Path) -> str:
     """Reads the ``checkpoint`` file of a folder, but never without end.
 
     Raises:

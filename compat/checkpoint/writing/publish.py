@@ -220,8 +220,8 @@ class _Publication:
         if not self._options.update_state or folder.resolve() == self._draft.source.prefix.parent.resolve():
             return None  # it keeps its latest checkpoint
         contents = locate.state_file(folder, self._prefix.name)
-        with contextlib.suppress(OSError):
-            if (folder / locate.STATE_FILE).read_bytes() == contents:
+        with contextlib.suppress(OSError, ValueError):
+            if locate.read_state(folder).encode() == contents:
                 return None
         return self._staging.write("state", [contents])
 

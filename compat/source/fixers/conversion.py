@@ -54,9 +54,10 @@ from estimator_bridge.compat.source.objects import Unfolded, unfolded
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
+_NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
 _QUEUES = (
     *(f"train.{name}" for name in (
-        "batch", "maybe_batch", "shuffle_batch", "maybe_shuffle_batch", "input_producer", "range_input_producer", "slice_input_producer",
+        "batch", "batch_join", "maybe_batch", "shuffle_batch", "shuffle_batch_join", "maybe_shuffle_batch", "input_producer", "range_input_producer", "slice_input_producer",
         "string_input_producer", "limit_epochs", "start_queue_runners", "queue_runner", "QueueRunner", "add_queue_runner",
     )),
     *(f"{kind}Reader" for kind in ("TextLine", "TFRecord", "WholeFile", "FixedLengthRecord", "Identity")),
@@ -74,7 +75,8 @@ _STAYS: dict[str, str] = {
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.train.Server": "Keras starts no servers; make the model under a tf.distribute strategy, whose tasks TF_CONFIG names",
     "tensorflow.train.replica_device_setter": "a strategy places the variables; make the model under tf.distribute.ParameterServerStrategy",
-    "tensorflow.placeholder": "there are no placeholders; take an argument of a function",
+    "tensorflow.placeholder": _NO_PLACEHOLDERS,
+    "tensorflow.placeholder_with_default": _NO_PLACEHOLDERS,
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
@@ -83,6 +85,11 @@ _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_executi
 _POLICY = 'tf_keras.mixed_precision.set_global_policy("_infer")  # layers take the type of their inputs, as in TensorFlow 1'
 _GONE = cst.Expr(cst.Ellipsis())  # stands for a statement that is taken away
 _HEADER = 'os.environ["TF_USE_LEGACY_KERAS"] = "1"  # tf.compat.v1.layers need Keras 2'
+
+
+def _is_in(name: str, place: str) -> bool:
+    """Returns True if a dotted name is a place, or is in it."""
+    return name == place or name.startswith(place if place.endswith(".") else f"{place}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -488,7 +495,7 @@ class _Calls(Marking):
         ):
             return False
         elif name not in CONVERTED or node not in self._called:
-            found = next((message for stays, message in _STAYS.items() if name.startswith(stays)), None)
+            found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
             explained = found is _OUTSIDE and function in self._with_specs  # a model function that stays says why
             explained |= function in self._shimmed and (found is _OUTSIDE or is_contrib(name))
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):

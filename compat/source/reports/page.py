@@ -40,7 +40,7 @@ class Blocker:
         message: Message of its first finding.
         findings: Number of findings.
         files: Number of files with such findings.
-        freed: Number of files in which nothing else needs a human.
+        freed: Paths of the files in which nothing else needs a human.
     """
 
     symbol: str
@@ -48,7 +48,7 @@ class Blocker:
     message: str
     findings: int
     files: int
-    freed: int
+    freed: tuple[str, ...]
 
 
 def stage_of(report: FileReport) -> Stage:
@@ -75,7 +75,7 @@ def find_blockers(reports: Sequence[FileReport]) -> list[Blocker]:
     """
     found: dict[str, list[SourceFinding]] = defaultdict(list)
     files: Counter[str] = Counter()
-    freed: Counter[str] = Counter()
+    freed: dict[str, list[str]] = defaultdict(list)
     for report in reports:
         if report.unreadable:
             continue
@@ -84,12 +84,13 @@ def find_blockers(reports: Sequence[FileReport]) -> list[Blocker]:
             found[finding.symbol].append(finding)
         symbols = {finding.symbol for finding in human}
         files.update(symbols)
-        freed.update(symbols if len(symbols) == 1 else ())
+        if len(symbols) == 1:
+            freed[human[0].symbol].append(report.path)
     blockers = [
-        Blocker(symbol, each[0].kind.value, each[0].message, len(each), files[symbol], freed[symbol])
+        Blocker(symbol, each[0].kind.value, each[0].message, len(each), files[symbol], tuple(freed[symbol]))
         for symbol, each in found.items()
     ]
-    return sorted(blockers, key=lambda one: (-one.freed, -one.files, -one.findings, one.symbol))
+    return sorted(blockers, key=lambda one: (-len(one.freed), -one.files, -one.findings, one.symbol))
 
 
 def count_by_folder(reports: Sequence[FileReport]) -> dict[str, Counter[Stage]]:

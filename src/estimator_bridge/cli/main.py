@@ -113,7 +113,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int = arguments.execute(arguments)
         return code
     except BridgeError as error:  # printed, not logged: a script may have switched logging off
-        sys.stderr.write(f"estimator-bridge: {error}\n" + f"  help:     {error.address}\n" * bool(error.address))
+        sys.stderr.write(f"estimator-bridge: {error.with_help}\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("estimator-bridge: interrupted\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import json
 import re
@@ -147,9 +148,11 @@ def _refuse_half_characters(text: str, value: Any, source: str) -> None:
 def _places(text: str, source: str) -> dict[Path, tuple[int, int]]:
     """Returns the position of each key and value of well-formed JSON."""
     places: dict[Path, tuple[int, int]] = {}
+    ends = [match.start() for match in re.finditer("\n", text)]
     stack: list[list[Any]] = []  # [path of an object or array, key or index in it; None before a key]
     for match in _TOKEN.finditer(text):
-        token, place = match.group(), _line_column(text, match.start())
+        token, line = match.group(), bisect.bisect_left(ends, match.start())
+        place = line + 1, match.start() - (ends[line - 1] if line else -1)
         path = (*stack[-1][0], stack[-1][1]) if stack else ()
         if token in {"}", "]"}:
             stack.pop()

@@ -54,6 +54,16 @@ def test_a_file_is_written_whole_and_never_replaced_unasked(run: Run, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["new.py"]
 
 
+def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("mine")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "train.py").write_text(WHOLE.read_text())
+    code, out, err = run("--out", tmp_path / "there", tmp_path / "jobs")
+    assert (code, out) == (2, "")
+    assert "Cannot make the folder" in err
+    assert (tmp_path / "there").read_text() == "mine"
+
+
 def test_a_script_can_be_replaced(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(WHOLE.read_text())

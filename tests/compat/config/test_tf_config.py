@@ -204,3 +204,9 @@ def test_any_json_is_judged_and_a_correction_is_right_or_says_what_is_left(value
     mended = correct(value)
     if mended is not None:
         assert all(fault.mend is None for fault in find_faults(json.loads(mended)))
+
+
+@pytest.mark.timeout(60)  # positions took time with the square of the tokens
+def test_a_file_of_a_million_tokens_is_read() -> None:
+    text = '{"numbers": [\n' + "1,\n" * 500_000 + '1],\n "last": 2}'
+    assert read_object(text, "many.json").where(("last",)) == "many.json, line 500003, column 2"

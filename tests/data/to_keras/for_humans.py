@@ -337,6 +337,9 @@ def own_queue():
 
 # mark: tf.train.Server.create_local_server
 server = tf.train.Server.create_local_server()
+described = tf.train.ServerDef(protocol="grpc")
+# mark: tf.placeholder_with_default
+size = tf.placeholder_with_default(8, [])
 ESTIMATORS = [
     tf.estimator.Estimator(other_inputs_in_prediction),
     tf.estimator.Estimator(a_variable_in_each_step),

@@ -211,7 +211,14 @@ def _write_folder(root: Path, folder: Path, conversions: Mapping[Path, Conversio
     for file in filter(Path.exists, files):
         raise BridgeError(f"{file} exists.", expected="a new file", fix="Name another folder.")
     for file, text in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BridgeError(
+                f"Cannot make the folder {file.parent}: {error.strerror}.",
+                expected="a new folder, or one that can be written",
+                fix="Name another folder with --out; a single script needs a name that ends with .py.",
+            ) from None
         _write(file, text, replace=False)
 
 

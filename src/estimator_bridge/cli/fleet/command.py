@@ -217,8 +217,11 @@ def _rows(pipelines: Sequence[Pipeline], arguments: argparse.Namespace) -> list[
 def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> None:
     from estimator_bridge.fleet import overview
     from estimator_bridge.fleet.results import add_to_history
-    from estimator_bridge.parity.report.write import write_page
+    from estimator_bridge.parity.report.write import check_page, write_page
 
+    index = [] if arguments.only else [arguments.out / "index.html"]
+    for path in (*index, *filter(None, (arguments.junit, arguments.markdown))):
+        check_page(path)
     if not arguments.only:  # a part of the fleet is no day of its history
         stages = {row.pipeline.name: row.stage for row in rows}
         history = add_to_history(arguments.out, stages, datetime.datetime.now(datetime.timezone.utc))

@@ -101,7 +101,7 @@ def execute(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(result.to_json(), indent=1) + "\n")
         sys.stdout.flush()
     if result.outcome.problem is not None:
-        _logger.error("%s", result.outcome.problem)
+        _logger.error("%s", result.outcome.problem.with_help)
     return result.outcome.code
 
 

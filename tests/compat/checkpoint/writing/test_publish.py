@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +198,15 @@ def test_links_by_default_and_copies_when_asked(source: Path, tmp_path: Path) ->
     assert shard.stat().st_nlink == 2
     assert convert(source, tmp_path / "copied" / "m", options=Options(copy=True)).sharing != ("link",)
     assert shard.stat().st_nlink == 2
+
+
+@pytest.mark.timeout(60)  # a pipe without a writer is read without end
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_state_file_is_not_read(source: Path, tmp_path: Path, make: Callable[[Path], None]) -> None:
+    (tmp_path / "target").mkdir()
+    make(tmp_path / "target" / "checkpoint")
+    with contextlib.suppress(TargetError):  # a folder in its place
+        convert(source, tmp_path / "target" / "m")
 
 
 def test_same_source_and_target(source: Path, tmp_path: Path) -> None:

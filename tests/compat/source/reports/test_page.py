@@ -36,7 +36,10 @@ def test_stages_and_folders() -> None:
 
 def test_blockers_are_ordered_by_the_files_that_they_alone_stop() -> None:
     found = [Blocker(one.symbol, one.subject, "", one.findings, one.files, one.freed) for one in find_blockers(reports())]
-    assert found == [Blocker("tf.gone", "TensorFlow", "", 3, 2, 1), Blocker("tf.also_gone", "TensorFlow", "", 2, 2, 1)]
+    assert found == [
+        Blocker("tf.gone", "TensorFlow", "", 3, 2, ("jobs/a/one.py",)),
+        Blocker("tf.also_gone", "TensorFlow", "", 2, 2, ("jobs/a/<b>.ipynb",)),
+    ]
 
 
 def test_the_page_is_well_formed_offline_and_escaped() -> None:
