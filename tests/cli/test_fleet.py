@@ -41,6 +41,12 @@ def test_init_then_check(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
+def test_data_that_is_not_there_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project / "fleet.toml", '[[pipeline]]\nname = "ads"\nscript = "ads/train.py"\ndata = ["rows.csv"]\n')
+    assert main.main(["fleet", "check"]) == 1
+    assert "rows.csv: its data is not there" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

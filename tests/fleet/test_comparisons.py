@@ -15,7 +15,7 @@ import pytest
 
 from estimator_bridge.fleet.comparisons import Comparisons
 from estimator_bridge.fleet.plan import Pipeline, read_fleet
-from estimator_bridge.fleet.results import Result, read_results
+from estimator_bridge.fleet.results import Result, key_of, read_results
 from tests.running import ROOT, write
 
 STAND_IN = str(Path(__file__).with_name("stand_in_compare.py"))
@@ -112,6 +112,15 @@ def test_a_change_of_the_script_is_noticed(tmp_path: Path, log: Path) -> None:
     write(tmp_path / "0_equal.py", "x = 2\n")
     assert compared(tmp_path / "out", one)["0_equal"].key != before
     assert log.exists()
+
+
+def test_a_change_of_the_data_is_noticed(tmp_path: Path) -> None:
+    one = Pipeline("one", "one.py", data=("rows",), folder=tmp_path)
+    keys = [key_of(one)]
+    for text in ("1,2\n", "1,2\n3,4\n"):
+        write(tmp_path / "rows" / "a.csv", text)
+        keys.append(key_of(one))
+    assert len(set(keys)) == 3
 
 
 def test_a_result_is_marked_as_ours(tmp_path: Path, log: Path) -> None:

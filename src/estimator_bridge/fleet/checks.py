@@ -50,9 +50,12 @@ def _judge(python2: bool) -> Judge:
 
 def _blockers(judge: Judge, pipeline: Pipeline) -> list[str]:
     here = Path.cwd()
+    lacking = [
+        f"{pipeline.folder / data}: its data is not there" for data in pipeline.data if not (pipeline.folder / data).exists()
+    ]
     try:
         os.chdir(pipeline.folder)  # where its own modules are found
-        return [
+        return lacking + [
             f"{report.cells.place(report.path, finding.line)}: {finding.symbol}: {finding.message}"
             for report in judge_script(judge, pipeline.file, "legacy", False)
             for finding in report.findings

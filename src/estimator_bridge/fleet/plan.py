@@ -39,6 +39,7 @@ class Pipeline:
         name: Name, which is also that of its folder below the results.
         script: Path of its script, relative to ``folder``.
         arguments: Command line of the script.
+        data: Paths of its data, files or folders, relative to ``folder``; a change of their sizes or times is one of the pipeline.
         folder: Folder in which it runs.
         rewrite: Path of its rewrite in Keras, relative to ``folder``; empty for none.
         options: Further options of ``compare``.
@@ -56,6 +57,7 @@ class Pipeline:
     name: str
     script: str
     arguments: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
     folder: Path = Path()
     rewrite: str = ""
     options: tuple[str, ...] = ()
@@ -126,6 +128,7 @@ _PIPELINE_KEYS = {
     "name": _NAME,
     "script": _TEXT,
     "arguments": _TEXTS,
+    "data": _TEXTS,
     "rewrite": _TEXT,
     "signed_off": _TEXT,
     **_SHARED_KEYS,

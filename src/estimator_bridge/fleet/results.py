@@ -60,7 +60,9 @@ class Result:
 
 
 def key_of(pipeline: Pipeline) -> str:
-    """Returns a digest of a pipeline's row, the text of its scripts, and our version; a change of data or of other modules is not noticed.
+    """Returns a digest of a pipeline's row, the text of its scripts, sizes and times of its data, and our version.
+
+    A change of other modules is not noticed.
 
     Args:
         pipeline: Pipeline.
@@ -70,6 +72,12 @@ def key_of(pipeline: Pipeline) -> str:
     for script in (pipeline.file, Path(pipeline.rewrite)):
         with contextlib.suppress(OSError):
             digest.update((pipeline.folder / script).read_bytes())
+    for data in pipeline.data:
+        place = pipeline.folder / data
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            with contextlib.suppress(OSError):
+                found = file.stat()
+                digest.update(f"{file.relative_to(place)} {found.st_size} {found.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
