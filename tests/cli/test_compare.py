@@ -26,6 +26,7 @@ SCRIPTS = {
     ),
     "exits": ("import sys\nsys.exit(3)", "exit code 3", "--path legacy"),
     "refused": ("import tensorflow as tf\ntf.contrib.bayesflow.monte_carlo", "tf.contrib.bayesflow.monte_carlo", "train.py:2"),
+    "syntax": ("x = 1\nprint 'two'\n", "train.py, line 2: Missing parentheses", "add --py2"),
     "plain": ("import tensorflow as tf\nprint(tf.placeholder(tf.float32))", "called no Estimator", "Estimator"),
 }
 

@@ -13,6 +13,7 @@ from estimator_bridge.cli.main import main
 from tests.running import estimator_bridge_command
 
 JOB = Path(__file__).with_name("listening_training.py")
+PYTHON_2 = Path(__file__).parents[1] / "data" / "python2" / "program.py"
 
 
 def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) ->
     ("arguments", "said"),
     [
         (["nowhere.py"], "There is no such script."),
+        ([str(PYTHON_2)], f"{PYTHON_2}, line "),
         (["--chief", "0", "--ps", "1", __file__], "No task would train."),
         (["--log-dir", "/proc/nowhere", __file__], "The tasks' logs cannot be written."),
     ],

@@ -144,7 +144,7 @@ def compare(
         >>> compare(Script("examples/digits/train.py")).verdict  # doctest: +SKIP
         'equal'
     """
-    script.check()
+    script.check_syntax()
     if reference:
         check_reference(reference)
     recorded = REFERENCE if reference else "legacy"
@@ -251,8 +251,8 @@ def compare_rewrite(
     Raises:
         BridgeError: A script cannot run to its end, or its rewrite cannot be compared.
     """
-    script.check()
-    plan.script.check()
+    script.check_syntax()
+    plan.script.check_syntax()
     check_keras(plan.script)
     ran = functools.partial(_rewrite, script, thresholds=thresholds or Thresholds(), noise=noise, watch=watch)
     with (recordings or Recordings()).folder() as folder:

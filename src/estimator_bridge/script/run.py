@@ -71,6 +71,23 @@ class Script:
         else:
             self._check_file()
 
+    def check_syntax(self) -> None:
+        """Raises BridgeError if the target is a file that Python cannot read, before processes start that would say it later."""
+        self.check()
+        if self.is_module:
+            return
+        try:
+            compile_script(self.target, self.python2)
+        except SyntaxError as error:
+            raise BridgeError(
+                f"{error.filename}, line {error.lineno}: {error.msg}.",
+                expected="a script in Python 3",
+                received=(error.text or "").strip() or None,
+                fix="Correct that line."
+                if self.python2
+                else "Correct that line; if the script is written for Python 2, add --py2.",
+            ) from None
+
     def _check_file(self) -> None:
         path = Path(self.target)
         if path.is_dir():

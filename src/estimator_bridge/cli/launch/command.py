@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from estimator_bridge.launcher.launch import launch
     from estimator_bridge.launcher.outcome import Timeouts
 
-    script_of(arguments).check()
+    script_of(arguments).check_syntax()
     flags = ["--path", arguments.path, *(["--py2"] if arguments.py2 else []), *(["-m"] if arguments.module else [])]
     flags += ["--tf-version", arguments.tf_version] if arguments.tf_version else []
     flags += given
