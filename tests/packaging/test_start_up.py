@@ -23,6 +23,9 @@ HEAVY = (
     "grpc",
     "pytest",
     "psutil",
+    "fissix",
+    "tf_slim",
+    "google.protobuf",
 )
 ASK = """
 import contextlib, io, json, sys

@@ -252,11 +252,11 @@ def _print(console: Console, found: PlanEstimate, everything: bool, rows: int | 
         console.print(f"{len(shown) - 20} more variables; --all lists them.")
     each = "micro-batch" if found.micro > 1 else "step"
     for tensors in (*found.activations, *found.crossings):
-        unknown = f", and {tensors.unknown} tensors of unknown size" if tensors.unknown else ""
+        unknown = f", and {_tensors(tensors.unknown)} of unknown size" if tensors.unknown else ""
         stays = tensors.source == tensors.target
-        what = "keeps {} tensors for the gradients" if stays else f"sends {{}} tensors to {_short(tensors.target)}"
+        what = "keeps {} for the gradients" if stays else f"sends {{}} to {_short(tensors.target)}"
         console.print(
-            f"{_short(tensors.source)} {what.format(tensors.tensors)} in each {each}: "
+            f"{_short(tensors.source)} {what.format(_tensors(tensors.tensors))} in each {each}: "
             f"{size(tensors.step_bytes)}, and {size(tensors.row_bytes)} for each row{unknown}.",
             highlight=False,
             soft_wrap=True,
@@ -267,6 +267,10 @@ def _print(console: Console, found: PlanEstimate, everything: bool, rows: int | 
         _print_micro(console, found, rows)
     if found.stages:
         _print_stages(console, found)
+
+
+def _tensors(number: int) -> str:
+    return f"{number} tensor{'s' * (number != 1)}"
 
 
 def _print_micro(console: Console, found: PlanEstimate, rows: int | None) -> None:
