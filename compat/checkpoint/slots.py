@@ -239,12 +239,13 @@ def another_optimizer(table: OptimizerTable, slots: Sequence[str]) -> str | None
     return None if any(one == other for one, other in zip(*named, strict=True)) else TABLES[known].keras_class
 
 
-def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iterator[str]:
+def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float], keras_class: str = "") -> Iterator[str]:
     """Advises on settings of a Keras optimizer that no checkpoint keeps, and without which it does not go on as TF1's did.
 
     Args:
         tables: Slot tables of the TF1 optimizers whose slots are converted; one that occurs again has no effect.
         known: Known hyperparameters of the Keras optimizer.
+        keras_class: Its class, if that is known.
 
     Yields:
         A sentence for each setting whose default differs, and each note.
@@ -263,7 +264,7 @@ def advice(tables: Iterable[OptimizerTable], known: Mapping[str, float]) -> Iter
                 f"Give Keras' {table.keras_class} epsilon={table.epsilon:g}, TF1's default, unless yours was another: "
                 f"its own default is {KERAS_EPSILON:g}."
             )
-        if table.keras_class in _ALIKE:
+        if table.keras_class in _ALIKE and table.keras_class != keras_class:
             yield (
                 f"{table.name}: the target's slots are those of Keras' {table.keras_class}, but {_ALIKE[table.keras_class]} would "
                 f"have slots of the same names, and no checkpoint identifies the class: only {table.keras_class} continues as TF1 did."

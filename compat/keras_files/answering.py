@@ -4,7 +4,7 @@
 question  action, and the fields of the answer
 ========  ===========================================================================================================
 read      a file's values become a checkpoint: prefix, handle, stateless (formats without optimizer state), notes
-load      a model's object graph becomes one; its values are not used: prefix, handle, stateless, notes
+load      a model's object graph becomes one; its values are not used: prefix, handle, stateless, notes, optimizer (class and numbers)
 save      a checkpoint is restored into a loaded model, and the model is saved: no fields
 ========  ===========================================================================================================
 """
@@ -56,8 +56,12 @@ class Answerer:
 
     def _load(self, model: tuple[str, str], to: str, folder: str, **wanted: Any) -> Answer:
         loaded = loading.load(*model)
+        own = getattr(loaded, "optimizer", None)
+        settings = own.get_config() if own else {}
+        numbers = {name: float(value) for name, value in settings.items() if isinstance(value, (int, float))}
         default = "new" if to in WITHOUT_LEGACY_STATE else "legacy"
-        return self._kept(loaded, folder, optimizers.equip(loaded, default, **wanted))
+        kept = self._kept(loaded, folder, optimizers.equip(loaded, default, **wanted))
+        return kept | {"optimizer": {"class": type(own).__name__, "numbers": numbers} if own else None}
 
     def _save(self, handle: int, checkpoint: str, path: str, to: str, partial: bool) -> Answer:
         save(self._models[handle], checkpoint, Path(path), to, partial)

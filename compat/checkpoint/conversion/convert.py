@@ -182,8 +182,9 @@ class _Conversion:
 
     def _add_model(self, draft: Draft, model: ObjectModel, has_names: bool) -> None:
         report, request = self.report, self.sides.request
+        own = self.sides.model.optimizer if self.sides.model else None
         with as_layers(draft, model, report, request) as (left, given):
-            ToObjects(draft, left, report, request, of_keras=not has_names).run(given)
+            ToObjects(draft, left, report, request, of_keras=not has_names, own=own).run(given)
         if SAVE_COUNTER not in draft.entries and b"save_counter" in model.graph:
             draft.put(SAVE_COUNTER, tensors.number(1))
         missing = report.unmatched_targets

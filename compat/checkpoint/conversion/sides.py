@@ -29,11 +29,13 @@ class LoadedModel:
         handle: Number of the model there; None for values without a model.
         index: Index of a checkpoint that Keras wrote of it.
         stateless: Reason why the target's format leaves its optimizer's state out; "" if it does not.
+        optimizer: "class" and "numbers" of the optimizer that it has by itself; None without one.
     """
 
     handle: int | None
     index: Index
     stateless: str
+    optimizer: Mapping[str, Any] | None
 
 
 @contextlib.contextmanager
@@ -171,4 +173,4 @@ class Sides:
         answer = self.keras.ask(**question, folder=self._stack.enter_context(tempfile.TemporaryDirectory()))
         self.notes += answer["notes"]
         index = self._stack.enter_context(open_checkpoint(answer["prefix"]))
-        return LoadedModel(answer["handle"], index, answer["stateless"].get(self.request.to, ""))
+        return LoadedModel(answer["handle"], index, answer["stateless"].get(self.request.to, ""), answer.get("optimizer"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from estimator_bridge.compat.checkpoint.conversion.transfer import Tf1Names, Transfer, copy_of
 from estimator_bridge.compat.checkpoint.format import dtypes
@@ -26,9 +27,11 @@ class ToObjects(Transfer):
 
     Attributes:
         of_keras: True if the source is a Keras checkpoint, whose optimizer never had TF1's defaults.
+        own: "class" and "numbers" of the optimizer that the target's model has by itself; None if that is not known.
     """
 
     of_keras: bool
+    own: Mapping[str, Any] | None
     is_back = False
 
     def __post_init__(self) -> None:
@@ -107,7 +110,8 @@ class ToObjects(Transfer):
         if used:
             warnings += state.differing_betas(self.draft, self._known)
         tf1 = [slot.table for slot in used if slot.table and slot.name.startswith(f"{slot.variable}/")]  # no canned ones of TF2
-        warnings += advice(() if self.of_keras else tf1, self._known)
+        own = self.own or {"class": "", "numbers": {}}
+        warnings += advice(() if self.of_keras else tf1, own["numbers"] | self._known, own["class"])
         warnings += sparse_gradients.of_source(self.draft, used, keys, self.model, has_graph=not self.of_keras)
         absent: dict[str, set[str]] = {}
         for slot in used:

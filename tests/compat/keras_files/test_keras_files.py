@@ -538,6 +538,7 @@ def test_the_command_in_processes_of_its_own(old: Trained, tmp_path: Path) -> No
     assert json.loads(done.stdout)["written"]
     assert "runs your code" in done.stderr
     assert "printed by the user's module" in done.stderr
+    assert not [one for one in json.loads(done.stdout)["warnings"] if "epsilon" in one or "no checkpoint identifies" in one]
     model = nets.built("legacy")
     tf.train.Checkpoint(model=model, optimizer=model.optimizer).restore(str(tmp_path / "new" / "m")).assert_consumed()
     check_state(model, old)
