@@ -156,7 +156,9 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
     selected: dict[str, Operation | None] = {}  # by the names of tensors that depend on values of the batch
     behind = upstream([tensor.op for tensor in averaged], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
     for op in sorted(behind, key=lambda op: op._id):
-        read = [tensor for tensor in _read(op) if tensor.name in selected]
+        # A loop reads the rows of its first turn as a list of tensors, which is a scalar.
+        has_rows = (tensor for tensor in op.inputs if tensor.shape.rank != 0 or tensor.dtype == tf.variant)
+        read = [tensor for tensor in has_rows if tensor.name in selected]
         if op.type.startswith("Gather"):
             read = [one for one in read if one.name == op.inputs[1].name] or read
         if op.type in OF_SHAPE_ALONE or not (read or op.type == "Placeholder"):
@@ -164,23 +166,17 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
         found = [selected[one.name] for one in read]
         is_whole = _OF_EVERY_ROW.search(op.type) or (None in found and op.type != "ConcatV2")
         rows = None if is_whole else next(filter(None, found), None)
-        for number, tensor in enumerate(op.outputs):
-            has_each_row = op.type in _UNIQUE and number == 1  # the place of each value
-            selected[tensor.name] = op if op.type in _SELECTIONS and not has_each_row else rows
+        places = op.inputs[2 if op.type.startswith("Sparse") else 1] if "Segment" in op.type else None
+        if places is not None and _is_place(places):
+            rows = places.op
+        for tensor in op.outputs:
+            selected[tensor.name] = op if op.type in _SELECTIONS and not _is_place(tensor) else rows
     return next((one for one in (selected.get(tensor.name) for tensor in averaged) if one), None)
 
 
-def _read(op: Operation) -> list[Tensor]:
-    """Returns the tensors that may have rows among those that an operation reads: a loop's exit reads what the loop began with."""
-    if op.type == "Exit":
-        inside = upstream([op], parents=lambda one: () if one.type == "Enter" else data_producers(one))
-        return [one.outputs[0] for one in sorted(inside, key=lambda one: one._id) if one.type == "Enter"]
-    return [tensor for tensor in op.inputs if tensor.shape.rank != 0 or tensor.dtype == tf.variant or _is_array(op, tensor)]
-
-
-def _is_array(op: Operation, read: Tensor) -> bool:
-    """Returns True if what an operation reads stands for the tensors in a TensorArray, as a scalar of this type does."""
-    return read.dtype == tf.float32 and any(one.type.startswith("TensorArray") for one in (op, read.op))
+def _is_place(tensor: Tensor) -> bool:
+    """Returns True for the place of each value among the unique ones, as which a batch still has all of its rows."""
+    return tensor.op.type in _UNIQUE and tensor.value_index == 1
 
 
 def _scalar_parents(op: Operation) -> list[Operation]:

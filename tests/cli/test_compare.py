@@ -26,7 +26,7 @@ SCRIPTS = {
     ),
     "exits": ("import sys\nsys.exit(3)", "exit code 3", "--path legacy"),
     "refused": ("import tensorflow as tf\ntf.contrib.bayesflow.monte_carlo", "tf.contrib.bayesflow.monte_carlo", "train.py:2"),
-    "syntax": ("x = 1\nprint 'two'\n", "train.py, line 2: Missing parentheses", "add --py2"),
+    "syntax": ("x = 1\nprint 'two'\n", "train.py, line 2: Python cannot read this: Missing parentheses", "--py2 is for"),
     "plain": ("import tensorflow as tf\nprint(tf.placeholder(tf.float32))", "called no Estimator", "Estimator"),
 }
 
@@ -58,8 +58,6 @@ def failed_report(folder: Path) -> str:
     report = json.loads((folder / "report.json").read_text())
     assert (report["verdict"], report["exit_code"], len(report["findings"])) == ("not comparable", 2, 1)
     assert "<title>Not comparable" in (folder / "report.html").read_text()
-    assert report["findings"][0]["message"].startswith(report["reason"])
-    assert report["reason"]
     return str(report["findings"][0]["message"])
 
 

@@ -54,7 +54,10 @@ def test_a_waiver_counts_until_its_last_day_and_its_end_is_said() -> None:
 
 def test_a_result_of_another_row_no_longer_counts() -> None:
     other = Pipeline("ads", "train.py", ("--fast",))
-    assert judge(other, result(0), False, TODAY) == (Stage.CHECKED, "the script or its row changed since the comparison")
+    assert judge(other, result(0), False, TODAY) == (
+        Stage.CHECKED,
+        "the script, its row or its data changed since the comparison",
+    )
 
 
 def test_results_come_back(tmp_path: Path) -> None:

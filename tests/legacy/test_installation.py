@@ -113,7 +113,11 @@ def test_what_is_missing_or_too_old_is_refused(
         return versions[distribution]
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setattr(importlib.metadata, "packages_distributions", lambda: {"tensorflow": [*versions]})
+    monkeypatch.setattr(
+        importlib.metadata,
+        "packages_distributions",
+        lambda: {"tensorflow": [name for name in versions if name.endswith("-rocm")]},
+    )
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name))
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)

@@ -55,6 +55,20 @@ def test_a_long_evaluation_is_not_silent(monkeypatch: pytest.MonkeyPatch, capsys
     ]
 
 
+def test_a_training_that_makes_steps_tells_these(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--steps 100`` leaves fewer steps than the script asks for."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_display() as watch:
+        watch("legacy", {"event": "train", "max_steps": 1000, "left": 100})
+        for tick in range(1, 623):  # a step each second, and a look each tenth of it
+            now += 0.1
+            watch("legacy", {"event": "alive"})
+            if tick % 10 == 3:
+                watch("legacy", {"event": "step", "step": tick // 10 + 1, "loss": 0.5})
+    assert capsys.readouterr().err == "estimator-bridge: legacy: step 61 of 100, loss 0.5, about 1 min left\n"
+
+
 def test_a_run_that_only_some_comparisons_need_has_its_bar_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.values import compare_values, first_updates, initial_values, max_abs_diff
+from estimator_bridge.parity.values import compare_values, first_update_difference, first_updates, initial_values, max_abs_diff
 
 WEIGHTS = np.array([0.5, -0.25, 1.0], np.float32)
 UPDATE = np.array([0.01, -0.02, 0.03], np.float32)
@@ -94,6 +94,33 @@ def test_updates_in_proportion_are_named_by_their_ratio(tmp_path: Path) -> None:
 def test_a_variable_that_stands_still_is_named_alone(tmp_path: Path) -> None:
     (message,) = updates(tmp_path, {"w": UPDATE * 0, "b": UPDATE}, {"w": UPDATE, "b": UPDATE})
     assert message == "The modern side does not update w."
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (UPDATE, 0.0),
+        (UPDATE * np.float32(1.01), 0.01),
+        (UPDATE * np.float32("nan"), np.inf),
+        (UPDATE + np.float32(1e-7), 0.0),  # the values after it are known to that
+    ],
+)
+def test_the_share_by_which_first_updates_differ(change: Any, expected: float, tmp_path: Path) -> None:
+    same = {"w": UPDATE, "b": UPDATE}
+    found = updates(tmp_path, {"w": change, "b": UPDATE}, same)
+    share = first_update_difference(Trace(tmp_path / "legacy"), Trace(tmp_path / "modern"), "train-0")
+    assert share == pytest.approx(expected, abs=1e-4)
+    assert bool(found) is (expected > 0)
+
+
+def test_an_update_that_is_lost_in_a_small_variable_is_no_rounding(tmp_path: Path) -> None:
+    for name, update in (("legacy", 3e-7), ("modern", 0.0)):
+        trace = Trace(tmp_path / name)
+        for moment, value in (("initial", 0.05), ("first", 0.05 + update)):
+            save(trace.values("train-0", moment), w=np.float32([value]))
+    share = first_update_difference(Trace(tmp_path / "legacy"), Trace(tmp_path / "modern"), "train-0")
+    assert share is not None
+    assert share > 0.9
 
 
 def test_other_initial_values_are_named(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
 _QUEUES = (
     *(f"train.{name}" for name in (
-        "batch", "batch_join", "maybe_batch", "shuffle_batch", "shuffle_batch_join", "maybe_shuffle_batch", "input_producer", "range_input_producer", "slice_input_producer",
+        "batch", "batch_join", "maybe_batch", "maybe_batch_join", "shuffle_batch", "shuffle_batch_join", "maybe_shuffle_batch", "maybe_shuffle_batch_join", "input_producer", "range_input_producer", "slice_input_producer",
         "string_input_producer", "limit_epochs", "start_queue_runners", "queue_runner", "QueueRunner", "add_queue_runner",
     )),
     *(f"{kind}Reader" for kind in ("TextLine", "TFRecord", "WholeFile", "FixedLengthRecord", "Identity")),
@@ -71,6 +71,7 @@ _STAYS: dict[str, str] = {
     "tensorflow.keras.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.layers.": _OUTSIDE,
     "tensorflow.get_variable": _OUTSIDE,
+    "tensorflow.get_variable_scope": _OUTSIDE,
     "tensorflow.Session": "there are no sessions; call the function on values",
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.train.Server": "Keras starts no servers; make the model under a tf.distribute strategy, whose tasks TF_CONFIG names",

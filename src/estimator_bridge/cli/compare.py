@@ -125,7 +125,9 @@ def add_parser(verbs: Any) -> None:
     _add_exports(parser)
     add_script(parser)
     parser.tell_error = _tell_usage_error
-    parser.set_defaults(execute=execute)
+    options = [action for action in parser._actions if action.option_strings and action.dest != "help"]
+    defaults = {action.dest: (max(action.option_strings, key=len), action.default) for action in options}
+    parser.set_defaults(execute=execute, defaults=defaults)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -189,7 +191,7 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--adapt", default="", metavar="MODULE:FUNCTION", help=adapt)
     every = "give the old values to the rewrite at steps 1, 2, 3 and each K-th (default: %(default)s)"
     group.add_argument("--anchor", type=number(int, "a whole number of 1 or more", 1), default=10, metavar="K", help=every)
-    limit = "largest size of these values on disk; K grows to fit (default: %(default)g)"
+    limit = "largest size of these values on disk, with the rewrite's own; K grows to fit (default: %(default)g)"
     size = number(float, "a number of bytes, 0 or more", 0)
     group.add_argument("--anchor-limit", type=size, default=2e9, metavar="BYTES", help=limit)
 
@@ -215,26 +217,10 @@ def _execute_exports(arguments: argparse.Namespace) -> int:
             expected="compare --requests FILE OLD NEW, with two folders",
             received=shlex.join([arguments.script, *arguments.args]),
         )
-    of_scripts = (
-        "steps",
-        "seeds",
-        "noise",
-        "keep",
-        "resume",
-        "record_dir",
-        "junit",
-        "markdown",
-        "worker",
-        "ps",
-        "new_args",
-        "adapt",
-    )
-    chosen = [
-        ("--out", arguments.out != _OUT),
-        *_one_script_options(arguments),
-        *((f"--{name.replace('_', '-')}", getattr(arguments, name)) for name in of_scripts),
+    kept = ("requests", "signature", "map_file", "rel_diff", "abs_diff", "variable_abs_diff", "format")
+    named = [
+        flag for name, (flag, default) in arguments.defaults.items() if name not in kept and getattr(arguments, name) != default
     ]
-    named = [flag for flag, value in chosen if value]
     if named:
         raise BridgeError(f"{named[0]} is for scripts, and --requests compares two SavedModels.", fix=f"Leave out {named[0]}.")
     result = compare_exports(
@@ -531,7 +517,6 @@ def _without_result(script: Script, arguments: argparse.Namespace, reason: str) 
         _thresholds(arguments),
         findings=(ParityFinding("calls", reason),),
         environment=environment(),
-        reason=reason.splitlines()[0],
     )
     return _described(result, script)
 

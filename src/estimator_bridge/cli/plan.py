@@ -100,7 +100,7 @@ def _add_extrapolation(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Runs the script until it trains, and prints the estimate."""
     script, plan = script_of(arguments), plan_of(arguments)
-    script.check()
+    script.check_syntax()
     measured = _measured(arguments)
     if measured and (plan.elastic or plan.shares):
         raise NotSupportedError(
@@ -299,9 +299,9 @@ def _print_sent(console: Console, found: PlanEstimate, workers: int, rows: int |
 
     sent, sparse = (
         size(round(found.sent.bytes_of(rows or 0))),
-        "" if rows or not found.sent.row_bytes else " and more for each row",
+        "" if rows or not found.sent.row_bytes else ", and more for each row",
     )
-    console.print(f"{workers} workers add up {sent}{sparse} of gradients in each step.", highlight=False, soft_wrap=True)
+    console.print(f"{workers} workers add up {sent} of gradients in each step{sparse}.", highlight=False, soft_wrap=True)
 
 
 def _slots_of_a_worker(found: PlanEstimate, workers: int) -> int:

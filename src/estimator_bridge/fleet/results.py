@@ -74,7 +74,7 @@ def key_of(pipeline: Pipeline) -> str:
             digest.update((pipeline.folder / script).read_bytes())
     for data in pipeline.data:
         place = pipeline.folder / data
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        for file in filter(Path.is_file, sorted(place.rglob("*")) if place.is_dir() else [place]):
             with contextlib.suppress(OSError):
                 found = file.stat()
                 digest.update(f"{file.relative_to(place)} {found.st_size} {found.st_mtime_ns}\n".encode())
@@ -142,7 +142,7 @@ def judge(pipeline: Pipeline, result: Result | None, needs_human: bool, today: d
         (<Stage.MODERN: 'modern'>, 'the waiver of 2027-01-31 has expired: AUC of 200 bins')
     """
     if result is None or result.key != key_of(pipeline):
-        outdated = "the script or its row changed since the comparison" if result else ""
+        outdated = "the script, its row or its data changed since the comparison" if result else ""
         return (Stage.HUMAN if needs_human else Stage.CHECKED), outdated
     note, code = "", result.code
     if code == 1:

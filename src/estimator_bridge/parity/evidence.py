@@ -167,6 +167,7 @@ class SideEvidence:
         collected_only: Regularization losses in the graph's collection that the loss does not contain.
         shuffles: True if the side shuffles its input, False if its order is fixed; None if random numbers of NumPy or Python, or a
             Python function, may change it.
+        fit_shuffles: True if Keras shuffles the rows of arrays, whose batches are looked at before.
     """
 
     steps: tuple[StepEvidence, ...] = ()
@@ -188,6 +189,7 @@ class SideEvidence:
     evaluation_dropout: int | None = None
     collected_only: int = 0
     shuffles: bool | None = None
+    fit_shuffles: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -531,6 +531,9 @@ def environment(trace: Trace | None = None) -> dict[str, str]:
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # tensorflow has distributions of several names
             versions[name] = importlib.metadata.version(name)
+    if not any(name.startswith("tensorflow") and name != "tensorflow-estimator" for name in versions):  # a vendor's build
+        for name in importlib.metadata.packages_distributions().get("tensorflow", ()):
+            versions[name] = importlib.metadata.version(name)
     versions["seed"] = f"{SEED}, where the script sets none"
     for event in trace.events("imported") if trace else ():
         versions["devices"] = ", ".join(event.get("devices", ()))

@@ -54,7 +54,7 @@ def compare_seeds(
         BridgeError: A side cannot run its script to its end, or evaluates nothing.
     """
     for each in (script, *([plan.script] if plan else [])):
-        each.check()
+        each.check_syntax()
     sides = ("legacy", "new" if plan else "modern")
     runs: dict[str, list[Metrics]] = {side: [] for side in sides}
     seconds = dict.fromkeys(sides, 0.0)

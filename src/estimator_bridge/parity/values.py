@@ -96,7 +96,11 @@ def first_updates(
         sides: Names of the two sides.
     """
     compared = list(_updates(legacy, modern, call))
-    outside = [(name, old, new) for name, old, new, tolerance in compared if np.max(np.abs(new - old)) > tolerance]
+    outside = [
+        (name, old, new)
+        for name, old, new, value in compared
+        if not _difference(old, new) <= ROUNDING * max(1.0, value) + SHARE * float(np.max(np.abs(old)))
+    ]
     if not outside:
         return
     still = [name for name, old, new in outside if not new.any() and old.any()]
@@ -120,15 +124,22 @@ def first_update_difference(legacy: Trace, modern: Trace, call: str) -> float | 
         The largest of all variables and slots; infinity if only one side changes one, None if nothing was recorded.
     """
     shares = []
-    for _, old, new, tolerance in _updates(legacy, modern, call):
-        size = float(np.max(np.abs(old)))
-        beyond = max(0.0, float(np.max(np.abs(new - old))) - (tolerance - SHARE * size))
+    for _, old, new, value in _updates(legacy, modern, call):
+        size, beyond = float(np.max(np.abs(old))), max(0.0, _difference(old, new) - ROUNDING * value)
         shares.append(beyond / size if size else float("inf") if beyond else 0.0)
     return max(shares, default=None)
 
 
+def _difference(old: Any, new: Any) -> float:
+    """Returns the largest difference of two updates; infinity if only one is a number."""
+    if np.array_equal(old, new, equal_nan=True):
+        return 0.0
+    largest = float(np.max(np.abs(new - old)))
+    return largest if np.isfinite(largest) else float("inf")
+
+
 def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any, Any, float]]:
-    """Yields (name, legacy update, modern update, tolerance) for each float variable, weights before slots."""
+    """Yields (name, legacy update, modern update, largest value after it) for each float variable, weights before slots."""
     prefixes = [trace.values(call, moment) for trace in (legacy, modern) for moment in ("initial", "first")]
     if not all(map(_exists, prefixes)):
         return
@@ -139,8 +150,7 @@ def _updates(legacy: Trace, modern: Trace, call: str) -> Iterator[tuple[str, Any
         before, after, new_before, new_after = (read_value(index, name) for index in indices)
         if before.size and np.issubdtype(before.dtype, np.floating):
             update, new_update = after.astype(np.float64) - before, new_after.astype(np.float64) - new_before
-            tolerance = ROUNDING * max(1.0, float(np.max(np.abs(after)))) + SHARE * float(np.max(np.abs(update)))
-            yield name, update, new_update, tolerance
+            yield name, update, new_update, float(np.max(np.abs(after)))
 
 
 def _largest(value: Any) -> float:

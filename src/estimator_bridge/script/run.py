@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -77,15 +78,16 @@ class Script:
         if self.is_module:
             return
         try:
-            compile_script(self.target, self.python2)
-        except SyntaxError as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile_script(self.target, self.python2)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            place = getattr(error, "filename", None) or self.target
+            line = getattr(error, "lineno", None)
             raise BridgeError(
-                f"{error.filename}, line {error.lineno}: {error.msg}.",
-                expected="a script in Python 3",
-                received=(error.text or "").strip() or None,
-                fix="Correct that line."
-                if self.python2
-                else "Correct that line; if the script is written for Python 2, add --py2.",
+                f"{place}{f', line {line}' if line else ''}: Python cannot read this: {getattr(error, 'msg', error)}",
+                received=(getattr(error, "text", None) or "").strip() or None,
+                fix="Correct that line." if self.python2 else "Correct that line; --py2 is for an old script in Python 2.",
             ) from None
 
     def _check_file(self) -> None:

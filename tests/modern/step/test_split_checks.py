@@ -67,6 +67,7 @@ def recurrent(x: Any) -> Any:
         (lambda x: tf.reduce_mean(tf.concat([masked(x), x], 0)), True),
         (lambda x: tf.reduce_mean(x) + tf.reduce_mean(tf.dynamic_partition(x, tf.cast(x[:, 0] > 0, tf.int32), 2)[1]), True),
         (lambda x: tf.reduce_mean(tf.unique(x[:, 0])[0]), True),
+        (lambda x: tf.reduce_mean(tf.math.unsorted_segment_sum(x, tf.unique(x[:, 0])[1], 3)), True),
         (lambda x: tf.reduce_mean(recurrent(masked(x))), True),
         (lambda x: tf.reduce_mean(tf.map_fn(tf.reduce_max, masked(x))), True),
         (lambda x: tf.reduce_mean(recurrent(x)), False),

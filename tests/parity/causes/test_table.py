@@ -370,6 +370,8 @@ def test_only_rows_that_the_new_script_alone_shuffles_are_a_cause(old: Any, new:
 
     assert (found is not None and found.name is CauseName.BATCH_ORDER and found.step == 2) is is_cause
     assert first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, {"shuffles": new}, batches=batches[:1])) is None
+    by_fit = {"shuffles": new, "fit_shuffles": True}  # of rows in whose order batches are looked at
+    assert (first_cause(evidence(PLAIN, PLAIN, {"shuffles": old}, by_fit, batches=batches[:1])) is not None) is is_cause
 
 
 def test_values_in_another_unit_are_named_before_what_follows_from_them() -> None:

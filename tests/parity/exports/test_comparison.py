@@ -131,6 +131,7 @@ def test_outputs_of_other_names_need_a_map(models: Path, tmp_path: Path, capsys:
         (["--requests", "requests.npz", "old"], "two SavedModels"),
         (["--requests", "requests.npz", "--out", "report", "old", "same"], "--out is for scripts"),
         (["--requests", "requests.npz", "--steps", "3", "old", "same"], "--steps is for scripts"),
+        (["--requests", "requests.npz", "--worker", "0", "old", "same"], "--worker is for scripts"),
         (["--requests", "requests.npz", "old", "nowhere"], "no SavedModel"),
         (["--requests", "requests.npz", "--signature", "predict", "old", "same"], "one of: serving_default"),
         (["--requests", "wide.npz", "old", "same"], "answer a request"),

@@ -154,6 +154,7 @@ VALIDATED = (FITTED, "    model.fit(train, validation_data=train, verbose=0)")
 UNSEEN = ("keras.layers.LSTM(7)(words)", "(lambda state: 2 * state - tf.stop_gradient(state))(keras.layers.LSTM(7)(words))")
 BIAS = ('keras.layers.Dense(12, "tanh")', 'keras.layers.Dense(12, "tanh", bias_initializer="ones")')
 LINEAR = ('keras.layers.Dense(12, "tanh")', "keras.layers.Dense(12)")
+LOGITS = ("SparseCategoricalCrossentropy(from_logits=True)", "SparseCategoricalCrossentropy()")
 TRANSPOSED = (
     "keras.layers.Flatten(),",
     "keras.layers.Permute((3, 2, 1)), keras.layers.Reshape((6, 6, 4)), keras.layers.Flatten(),",
@@ -173,6 +174,7 @@ REVERSED = ("random.rand(96, 8, 8, 1)", "random.rand(96, 8, 8, 1)[::-1]")
         ("mlp", BIAS, CauseName.INITIAL_VALUES),
         ("lstm", UNSEEN, CauseName.GRADIENTS),
         ("mlp", LINEAR, CauseName.ACTIVATION),
+        ("mlp", LOGITS, CauseName.LOGITS),
         ("conv", TRANSPOSED, CauseName.ELEMENT_ORDER),
         ("lstm", CELL, CauseName.RECURRENT),
         ("mlp", EVALUATED, CauseName.EVALUATION_DATA),

@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     *(layers.label_broadcast, layers.dropout, layers.batch_norm_updates, layers.flatten_order),
     *(
         first_value.label_smoothing,
+        first_value.logits_as_probabilities,
         forward.loss_scale,
         forward.regularizer,
         layers.batch_norm_epsilon,

@@ -41,11 +41,6 @@ class TracedEngine(Engine):
         self._moved = moved
         self._seen: Counter[str] = Counter()
 
-    def most_steps(self, call: TrainCall) -> int | None:
-        """Returns the largest number of steps of a training, if it is known."""
-        known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
-        return min(known, default=None)
-
     @abc.abstractmethod
     def prepare(self, estimator: Any, call: Any, name: str) -> Any:
         """Returns a call as this side executes it, immediately before it does."""
@@ -61,7 +56,13 @@ class TracedEngine(Engine):
         _refuse_evaluator(estimator.config)
         self._limit.end_script()
         name = self._name("train")
-        self._trace.write("train", call=name, max_steps=self.most_steps(call), estimator=type(estimator).__name__)
+        self._trace.write(
+            "train",
+            call=name,
+            max_steps=call.max_steps or call.steps,
+            left=self._limit.left,
+            estimator=type(estimator).__name__,
+        )
         create_asked(estimator.model_dir)
         self._engine.train(estimator, self.prepare(estimator, call, name))
         latest = tf.train.latest_checkpoint(estimator.model_dir) if estimator.config.is_chief else None

@@ -73,6 +73,11 @@ class RecordingEngine(TracedEngine):
             return TrainHook(self._trace, name, self._recording, self.most_steps(call), self._limit)
         return BatchHook(self._trace, name, self._recording, getattr(call, "steps", None))
 
+    def most_steps(self, call: TrainCall) -> int | None:
+        """Returns the largest number of steps of a training, if it is known."""
+        known = [steps for steps in (call.steps, call.max_steps, self._limit.left) if steps is not None]
+        return min(known, default=None)
+
 
 class FollowingEngine(RecordingEngine):
     """Executes calls as tensorflow-estimator does, on the batches and from the values that another side recorded.

@@ -345,15 +345,8 @@ def _without_effect(evidence: Evidence) -> Iterator[str]:
 
 def _not_shuffled(evidence: Evidence) -> Iterator[str]:
     is_other = any(batch.digests[0] != batch.digests[1] for batch in evidence.batches)
-    text = (
-        "The {} script shuffles its training input, the {} one reads rows in a fixed order. It ran on the old script's batches."
-    )
     if evidence.old.shuffles and evidence.new.shuffles is False and is_other:
-        yield text.format("old", "new")
-    if (
-        evidence.new.shuffles and evidence.old.shuffles is False and not is_other
-    ):  # rows of arrays, which only Keras has shuffled
-        yield text.format("new", "old")
+        yield "The old script shuffles its training input, the new one reads rows in a fixed order. It ran on the old script's batches."
 
 
 def _length(side: Trace) -> int:
@@ -494,7 +487,7 @@ def _anchor_notes(old: Trace, names: NewNames, plan: RewritePlan) -> Iterator[st
     if anchors:
         size = sum(event["size"] for event in anchors)
         where = f"{len(anchors)} steps: 1, 2, 3, each {every}th and the last one of a training" if every > 1 else "each step"
-        yield f"The old side's values are given to the new side at {where} ({size / 1e6:.3g} MB)."
+        yield f"The old side's values are given to the new side at {where} ({size / 1e6:.3g} MB on disk, with its own)."
     if every != plan.anchor:
         yield f"--anchor {plan.anchor} would need more than --anchor-limit; it became {every}."
     last = max((event["index"] for event in anchors), default=0)
@@ -515,7 +508,7 @@ def _free_notes(old: Trace, free: Trace, thresholds: Thresholds) -> Iterator[str
         outside = sum(not thresholds.accept(point.legacy, point.modern) for point in points)
         yield (
             f"Without anchors, {outside} of {len(points)} losses are outside; the largest rel_diff is "
-            f"{rel_diff(worst.legacy, worst.modern):.2g}, at step {worst.step}. The verdict comes from the anchors; what is outside between them and within here is put down to rounding."
+            f"{rel_diff(worst.legacy, worst.modern):.2g}, at step {worst.step}. The verdict comes from the anchors; a loss that is outside between them, and within here with all before it, counts as rounding."
         )
 
 

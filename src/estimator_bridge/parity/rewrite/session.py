@@ -61,7 +61,7 @@ class Session:
         self._notes: set[str] = set()
         self._has_shapes = False
         self._own_batches = 0
-        self._orders: list[bool | None] = []
+        self._orders: list[tuple[bool | None, bool]] = []
         self.feeder = Feeder(plan.adapt, self.note)
         self._training = self._all_training()
         self._reading = threading.Lock()
@@ -204,9 +204,9 @@ class Session:
         """
         of_dataset = False if own is None else dataset_shuffles(own)
         shuffles = any_shuffles(is_shuffled, of_dataset, None if draws_rows() else False)
-        if shuffles not in self._orders:
-            self._orders.append(shuffles)
-            self.trace.write("input", shuffles=shuffles)
+        if (shuffles, is_shuffled) not in self._orders:
+            self._orders.append((shuffles, is_shuffled))
+            self.trace.write("input", shuffles=shuffles, by_fit=is_shuffled)
 
     def fits(self, spec: Any) -> bool:
         """Returns True if recorded training batches fit the structure of a dataset."""

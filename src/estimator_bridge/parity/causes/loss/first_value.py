@@ -76,6 +76,18 @@ def _share_of_two(labels: ForwardValue) -> float | None:
 
 
 @at(FORWARD)
+def logits_as_probabilities(evidence: Evidence, place: Parting) -> Iterator[Cause]:
+    """Yields a cause if a cross entropy of Keras clips to probabilities what is none."""
+    side = evidence.new.forward
+    clipped = (value for value in side if "crossentropy" in value.name and value.name.endswith("clip_by_value/Minimum"))
+    for given in (side[one] for value in clipped for one in value.inputs if side[one].numbers):
+        count, _, _, _, least, largest, _ = given.numbers
+        if count > 1 and (least < 0 or largest > 1):
+            seen = f"The new script's loss takes {given.name} for probabilities, and its elements are {least:.3g} to {largest:.3g}."
+            yield place.cause(CauseName.LOGITS, seen, "Give the new script's loss from_logits=True.")
+
+
+@at(FORWARD)
 def first_value(evidence: Evidence, place: Parting) -> Iterator[Cause]:
     """Yields a cause that names the first operations whose values the two sides do not share."""
     old, new = evidence.old.forward, evidence.new.forward

@@ -34,12 +34,19 @@ def batch_values(evidence: Evidence) -> Iterator[Cause]:
 def batch_order(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if the old script reads rows in a fixed order, and the new one in another or in a random one."""
     own, recorded = (tuple(batch.digests[side] for batch in evidence.batches) for side in (0, 1))
-    if evidence.old.shuffles is not False or evidence.new.shuffles is None or own == recorded:
+    if (
+        evidence.old.shuffles is not False
+        or evidence.new.shuffles is None
+        or (own == recorded and not evidence.new.fit_shuffles)
+    ):
         return
-    index = next(index for index, pair in enumerate(zip(own, recorded, strict=True), 1) if pair[0] != pair[1])
+    index = next((index for index, pair in enumerate(zip(own, recorded, strict=True), 1) if pair[0] != pair[1]), 1)
     sums = [itertools.accumulate(side) for side in (own, recorded)]
     if evidence.new.shuffles:
-        seen = f"The new script shuffles its input, the old one reads rows in a fixed order; batch {index} is the first that differs."
+        first = (
+            f"batch {index} is the first that differs" if own != recorded else "Keras' fit does that with the rows of arrays"
+        )
+        seen = f"The new script shuffles its input, the old one reads rows in a fixed order; {first}."
         yield Cause(CauseName.BATCH_ORDER, seen, f"Remove shuffle, or give fit shuffle=False.{_FED}", evidence.start + index)
     elif any(here == there for here, there in zip(*sums, strict=True)) or set(own) & set(recorded):
         other = recorded.index(own[index - 1]) + 1 if own[index - 1] in recorded else 0
