@@ -87,7 +87,7 @@ def with_validation_split():
     x, y = data(240, 0)
     model = compiled()
     for _ in range(2):
-        model.fit(x, y, batch_size=16, validation_split=0.2, shuffle=False, verbose=0)
+        model.fit(x, y, batch_size=16, validation_split=0.2, verbose=0)
         model.evaluate(*data(40, 1), batch_size=16, verbose=0)
 
 
@@ -202,12 +202,11 @@ def with_iterator():
 
 def with_sample_weight():
     x, y = data(192, 0)
-    with_fit(compiled(), x=x, y=y, sample_weight=np.ones(192, np.float32), batch_size=16, shuffle=False)
+    with_fit(compiled(), x=x, y=y, sample_weight=np.ones(192, np.float32), batch_size=16)
 
 
 FORMS = {
-    "arrays": lambda: with_fit(compiled(), **dict(zip("xy", data(192, 0), strict=True)), batch_size=16, shuffle=False),
-    "shuffled_arrays": lambda: with_fit(compiled(), **dict(zip("xy", data(192, 0), strict=True)), batch_size=16),
+    "arrays": lambda: with_fit(compiled(), **dict(zip("xy", data(192, 0), strict=True)), batch_size=16),
     "generator": lambda: with_fit(compiled(), x=generate(192, 0), steps_per_epoch=12),
     "sequence": lambda: with_fit(compiled(), x=Batches(192, 0)),
     "class_weight": lambda: with_fit(compiled(), x=dataset(192, 0), class_weight={0: 1.0, 1: 1.0}),
