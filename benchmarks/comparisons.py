@@ -5,7 +5,7 @@
 For each number of training steps and each example, a turn runs the script on the legacy path, on the modern path, and with ``compare``.
 Reported are the median of compare / (legacy + modern) with the interval that holds the true median with 95 % probability, and the
 largest resident memory of ``compare`` and of its larger side alone. Memory that stays the same from one number of steps to the next is
-bounded.
+bounded. The exit code is 1 if a comparison takes more than 1.1 times as long as both sides.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from turns import ratio
+from turns import judge, ratio
 
 EXAMPLES = {name: Path(__file__).parents[1] / "examples" / name / "train.py" for name in ("digits", "wide_deep")}
+LIMIT = 1.1
+"""Largest time of a comparison, in times of both sides."""
 VERBS = {"legacy": ["run"], "modern": ["run", "--path", "modern"], "compare": ["compare", "--out", "report"]}
 
 
@@ -47,6 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| example | steps | legacy s | modern s | compare s | compare / (legacy + modern) | MB compare | MB larger side |")
     print("|---" * 8 + "|")
+    bounds: dict[str, bool] = {}
     for name, script in EXAMPLES.items():
         for steps in arguments.steps:
             found: dict[str, list[tuple[float, float]]] = {verb: [] for verb in VERBS}
@@ -59,7 +62,11 @@ def main() -> None:
             alone = [sum(pair) for pair in zip(seconds["legacy"], seconds["modern"], strict=True)]
             times = [f"{statistics.median(seconds[verb]):.1f}" for verb in VERBS]
             sizes = [f"{memory['compare']:.0f}", f"{max(memory['legacy'], memory['modern']):.0f}"]
-            print(f"| {' | '.join([name, str(steps), *times, str(ratio(seconds['compare'], alone)), *sizes])} |")
+            measured_ratio = ratio(seconds["compare"], alone)
+            line = f"| {' | '.join([name, str(steps), *times, str(measured_ratio), *sizes])} |"
+            bounds[line] = measured_ratio.median <= LIMIT
+            print(line, flush=True)
+    judge(bounds)
 
 
 if __name__ == "__main__":
