@@ -18,6 +18,7 @@ from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor,
 from estimator_bridge.modern.graph.input_pipeline import Feeds
 from estimator_bridge.modern.graph.model_graph import operation, v1
 from estimator_bridge.modern.graph.random_streams import unshared
+from estimator_bridge.modern.graph.reference_variables import true_variables
 from estimator_bridge.modern.graph.shapes import script_shapes, tf2_shapes
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
 
@@ -298,8 +299,8 @@ class ReadOnlySession(SessionInterface):
 
 @contextlib.contextmanager
 def script_environment(graph: Any) -> Iterator[None]:
-    """Gives a script's own code the environment of TF1 while active: its graph as the default graph, and its shapes."""
-    with graph.as_default(), script_shapes():
+    """Gives a script's own code the environment of TF1 while active: its graph as the default graph, its shapes, variables that are true."""
+    with graph.as_default(), script_shapes(), true_variables():
         yield
 
 

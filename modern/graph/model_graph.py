@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
 from tensorflow.python.distribute.mirrored_strategy import MirroredExtended
 from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
-from tensorflow.python.ops import control_flow_util, resource_variable_ops
+from tensorflow.python.ops import control_flow_util
 from tensorflow.python.ops.control_flow_v2_func_graphs import CondBranchFuncGraph
 
 from estimator_bridge.errors import NotSupportedError
@@ -20,7 +20,7 @@ from estimator_bridge.modern.graph.host_call import host_call
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline, recorded_iterators
 from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update, recorded_derivations, recorded_updates
 from estimator_bridge.modern.graph.optimizers.synchronous import SynchronousUpdate, recorded_synchronous
-from estimator_bridge.modern.graph.reference_variables import reference_variables
+from estimator_bridge.modern.graph.reference_variables import reference_variables, true_variables
 from estimator_bridge.modern.graph.savers import missing_from, saved_tensors
 from estimator_bridge.modern.graph.shapes import script_shapes
 from estimator_bridge.modern.graph.variables import VariableStore, assigned
@@ -186,14 +186,12 @@ def build(
         NotSupportedError: The graph cannot be transplanted.
     """
     graph = tf.Graph()
-    # As TF1's reference variables, ``if variable`` is true for each variable instead of reading its value.
-    truth = replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
     references = reference_variables(kept=estimator.config.train_distribute is None)
     shapes = v1.variable_creator_scope(_without_validated_shape)
     counted = _counted_replicas(1 if split else replicas)
     is_distributed = mode == TRAIN and estimator.config.train_distribute is not None
     whole = _whole_variables() if is_distributed else contextlib.nullcontext()
-    with graph.as_default(), script_shapes(), control_flow_v2(), truth, references as names, shapes, counted, whole:
+    with graph.as_default(), script_shapes(), control_flow_v2(), true_variables(), references as names, shapes, counted, whole:
         pipeline = _input_pipeline(estimator, input_fn, mode, input_seed)
         batch = _placeholders(pipeline, replicas if split else 1, micro_batches)
         features, labels = pipeline.with_leaves(batch)

@@ -75,6 +75,11 @@ _SHARING = frozenset({"ExpandDims", "Identity", "PreventGradient", "Reshape", "S
 """Operations whose result has the memory of their first input."""
 
 
+def true_variables() -> contextlib.AbstractContextManager[object]:
+    """While active, ``if variable`` is true for each variable, as for TF1's reference variables, instead of reading its value."""
+    return replaced(resource_variable_ops.BaseResourceVariable, __bool__=lambda variable: True)
+
+
 @contextlib.contextmanager
 def reference_variables(kept: bool = True) -> Iterator[Set[str]]:
     """While active, variables that TensorFlow 1 made reference variables are resource variables that its optimizers update alike.

@@ -213,22 +213,6 @@ def test_workers_that_each_have_a_mesh_leave_the_same_checkpoint(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_first_losses_of_workers_with_meshes_are_those_of_workers_without(tmp_path: Path) -> None:
-    """A BERT-like model, whose gradients are clipped by the norm of all."""
-    losses = []
-    for number, options in enumerate(([], ["--mesh", "data=2,model=2"], ["--mesh", "data=2,pipeline=2", "--micro", "2"])):
-        command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", f"logs-{number}", *options, SENTENCES]
-        flags = [f"--model_dir={tmp_path / str(number)}", "--train_steps=5", "--log_steps=1"]
-        ended = estimator_bridge_command(*command, *flags, cwd=tmp_path)
-        assert ended.code == 0, ended.err[-3000:]
-        log = (tmp_path / f"logs-{number}" / "chief-0.log").read_text()
-        losses.append([float(loss) for loss in re.findall(r"loss = ([\d.e+-]+), step = ", log)])
-    assert [len(own) for own in losses] == [5, 5, 5]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
-    assert losses[2] == pytest.approx(losses[0], rel=1e-6)
-
-
-@pytest.mark.slow
 def test_a_mesh_for_more_workers_than_there_are_is_refused(tmp_path: Path) -> None:
     """The message has both numbers."""
     flags = [f"--model_dir={tmp_path / 'model'}", "--train_steps=10"]
@@ -271,9 +255,9 @@ def test_a_comparison_runs_the_modern_side_under_a_plan(tmp_path: Path) -> None:
     assert level.startswith("Level of the plan: bit-identical")
 
 
-def launched(folder: Path, *options: str) -> dict[str, Any]:
-    """Trains a recommender in two processes; returns the values of its checkpoint."""
-    command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", "logs", *options, TOWERS]
+def launched(folder: Path, example: Path, *options: str) -> dict[str, Any]:
+    """Trains in two processes; returns the values of the checkpoint."""
+    command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", "logs", *options, example]
     folder.mkdir()
     ended = estimator_bridge_command(*command, "--model_dir=model", "--train_steps=5", cwd=folder)
     assert ended.code == 0, ended.err[-3000:]
@@ -282,11 +266,12 @@ def launched(folder: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_workers_whose_model_is_cut_into_stages_train_what_workers_without_a_mesh_train(tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", [TOWERS, DIGITS], ids=["two towers", "digits"])
+def test_workers_whose_model_is_cut_into_stages_train_what_workers_without_a_mesh_train(tmp_path: Path, example: Path) -> None:
     """Two stages of one device or of two in each process."""
-    alone = launched(tmp_path / "alone")
+    alone = launched(tmp_path / "alone", example)
     for number, mesh in enumerate(("data=2,pipeline=2", "data=2,model=2,pipeline=2")):
-        found = launched(tmp_path / str(number), "--mesh", mesh, "--micro", "2")
+        found = launched(tmp_path / str(number), example, "--mesh", mesh, "--micro", "2")
         assert found.keys() == alone.keys()
         for name, values in alone.items():
             np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-6 * np.abs(values).max(), err_msg=name)

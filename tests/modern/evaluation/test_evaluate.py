@@ -185,6 +185,24 @@ def test_hooks_see_predictions_as_on_the_legacy_path(trained: Path) -> None:
     assert [record[1] for record in outcome[1][1]][-3:] == ["after", "before", "end"]  # the input ended within the last step
 
 
+class AsksForStep(tf.compat.v1.train.SessionRunHook):
+    """Asks in each call if there is a global step, as of a reference variable of TensorFlow 1, which is always true."""
+
+    answers = 0
+
+    def begin(self) -> None:
+        self.answers += bool(v1.train.get_global_step())
+
+    def before_run(self, run_context: Any) -> None:
+        self.answers += bool(v1.train.get_global_step())
+
+
+def test_hooks_may_ask_if_there_is_a_step(trained: Path) -> None:
+    hook = AsksForStep()
+    engine("modern").evaluate(estimator(model_fn, trained), rows, steps=3, hooks=[hook])
+    assert hook.answers == 4
+
+
 def test_hooks_of_tensorflow_run_in_an_evaluation(trained: Path, tmp_path: Path) -> None:
     def summarising(features: Any, labels: Any, mode: str) -> Any:
         made = model_fn(features, labels, mode)
