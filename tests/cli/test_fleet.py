@@ -103,7 +103,10 @@ TWELVE = (
 def outcomes(out: Path) -> dict[str, dict[str, Any]]:
     """Returns what a fleet's folder says of each pipeline, but for its times."""
     ended = estimator_bridge_command("fleet", "report", "--out", out, "--format", "json", cwd=out.parent)
-    return {one["name"]: {**one["result"], "seconds": 0, "stage": one["stage"]} for one in json.loads(ended.out)["pipelines"]}
+    return {
+        one["name"]: {**one["result"], "seconds": 0, "date": "", "stage": one["stage"]}
+        for one in json.loads(ended.out)["pipelines"]
+    }
 
 
 @pytest.mark.slow
