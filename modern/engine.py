@@ -119,7 +119,7 @@ class ModernEngine(Engine):
             chosen = self._planned(distribution or self._distribution(estimator.config), call)
             train = self._trainer(estimator.config, chosen)
             mixed = mixed_precision(chosen, self.mixed_precision)
-            with lost_workers(chosen), refusals(self.jit_compile), row_refusals(), mixed as reports:
+            with lost_workers(chosen), refusals(self.jit_compile), row_refusals(self.plan.micro), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *self._timelines, *reports], audited=self.audited)
         return estimator
 

@@ -162,8 +162,11 @@ def check_of(
 
 
 @contextlib.contextmanager
-def row_refusals() -> Iterator[None]:
-    """While active, replaces the error of a failed ``RowCheck``.
+def row_refusals(micro: int) -> Iterator[None]:
+    """While active, replaces the error of a failed ``RowCheck``; of another failed step in several micro-batches it tells what to try.
+
+    Args:
+        micro: Number of micro-batches of a step.
 
     Raises:
         NotSupportedError: The rows of a batch depend on each other, there are too few of them, or some tensors have more than others.
@@ -177,6 +180,11 @@ def row_refusals() -> Iterator[None]:
             ) from error
         found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)(?:\W+(\d+))?", error.message)
         if found is None:
+            if micro > 1:
+                logging.warn(
+                    "The step that failed computes micro-batches. If it does not fail without --micro, the model needs the rows of a whole "
+                    "batch together: for a fixed batch size, or for the length of their longest sequence."
+                )
             raise
         if found[1] == _TOO_FEW:
             raise NotSupportedError(

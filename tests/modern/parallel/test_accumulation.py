@@ -672,6 +672,21 @@ def test_a_feature_that_is_the_same_for_all_rows_is_refused(tmp_path: Path) -> N
         train(regression, tmp_path, 2, input_fn)
 
 
+@pytest.mark.parametrize("micro", [1, 2])
+def test_a_step_that_fails_tells_if_it_computes_micro_batches(
+    micro: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model has a batch size of its own; one batch has 8 rows."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = tf.reduce_mean(tf.square(tf.reshape(linear(features["x"]) - labels, [8 if micro > 1 else 7])))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        train(model_fn, tmp_path, micro)
+    assert ("computes micro-batches" in caplog.text) is (micro == 2)
+
+
 def test_summaries_show_the_whole_loss_and_the_last_micro_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         v1.summary.scalar("first_feature", features["x"][0, 0])
