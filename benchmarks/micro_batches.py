@@ -19,6 +19,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 FLAGS = {
     "digits/train.py": ("--batch_size=1024", "--train_steps=200"),
     "parallel/train.py": ("--batch_size=256", "--train_steps=60"),
+    "parallel/train.py, 1024 rows": ("--batch_size=1024", "--train_steps=40"),
     "parallel/two_tower.py": ("--batch_size=4096", "--train_steps=600"),
     "wide_deep/train.py": ("--batch_size=4096", "--train_steps=600", "--num_examples=20000", "--save_checkpoints_steps=600"),
 }
@@ -36,7 +37,7 @@ def main() -> None:
     print(f"| example | whole batch | {arguments.micro} micro-batches | time | at most | |\n|---|---|---|---|---|---|")
     bounds: dict[str, bool] = {}
     for example in arguments.examples:
-        script, options = EXAMPLES / example, [["--micro", str(micro)] for micro in (1, arguments.micro)]
+        script, options = EXAMPLES / example.partition(",")[0], [["--micro", str(micro)] for micro in (1, arguments.micro)]
         turns = [[logged_steps_per_second(script, FLAGS[example], own) for own in options] for _ in range(arguments.runs)]
         whole, parts = (list(rates) for rates in zip(*turns, strict=True))
         measured = ratio(whole, parts)
