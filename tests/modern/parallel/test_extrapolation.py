@@ -117,5 +117,5 @@ def test_a_step_takes_the_bytes_that_the_plan_expects() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("counted_bytes")
 def test_the_devices_of_a_mesh_take_the_bytes_that_the_plan_expects() -> None:
-    """All together, since TensorFlow counts virtual devices so."""
-    assert len(measured_memory("model", "pipeline", "model of 4", "pipeline of 4")) == 12
+    """All together, since TensorFlow counts virtual devices so; a process has two or four of them."""
+    assert len(measured_memory("model", "pipeline") | measured_memory("model of 4", "pipeline of 4")) == 12
