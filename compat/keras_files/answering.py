@@ -9,6 +9,7 @@ save      a checkpoint is restored into a loaded model, and the model is saved: 
 ========  ===========================================================================================================
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,8 +57,9 @@ class Answerer:
 
     def _load(self, model: tuple[str, str], to: str, folder: str, **wanted: Any) -> Answer:
         loaded = loading.load(*model)
-        own = getattr(loaded, "optimizer", None)
-        settings = own.get_config() if own else {}
+        own, settings = getattr(loaded, "optimizer", None), dict[str, Any]()
+        with contextlib.suppress(Exception):  # a class of the user's may have no configuration; then advice is given
+            settings = own.get_config() if own else {}
         numbers = {name: float(value) for name, value in settings.items() if isinstance(value, (int, float))}
         default = "new" if to in WITHOUT_LEGACY_STATE else "legacy"
         kept = self._kept(loaded, folder, optimizers.equip(loaded, default, **wanted))

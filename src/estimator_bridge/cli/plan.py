@@ -297,10 +297,8 @@ def _print_workers(console: Console, found: PlanEstimate, workers: int | None) -
 def _print_sent(console: Console, found: PlanEstimate, workers: int, rows: int | None) -> None:
     from estimator_bridge.compat.checkpoint.inspection.terminal import size
 
-    sent, sparse = (
-        size(round(found.sent.bytes_of(rows or 0))),
-        "" if rows or not found.sent.row_bytes else ", and more for each row",
-    )
+    sent = size(round(found.sent.bytes_of(rows or 0)))
+    sparse = "" if rows or not found.sent.row_bytes else ", and more for each row"
     console.print(f"{workers} workers add up {sent} of gradients in each step{sparse}.", highlight=False, soft_wrap=True)
 
 

@@ -180,7 +180,7 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
         changes_gradients=any(event["changed"] for event in applied) if applied else None,
         evaluation_dropout=max((event["dropout"] for event in new.events("evaluation")), default=None),
         shuffles=any_shuffles(*(event["shuffles"] for event in new.events("input"))),
-        fit_shuffles=any(event["by_fit"] for event in new.events("input")),
+        fit_shuffles=any(event.get("by_fit") for event in new.events("input")),
     )
 
 

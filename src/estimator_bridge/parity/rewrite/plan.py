@@ -23,7 +23,7 @@ class RewritePlan:
     Attributes:
         script: New script.
         anchor: The old side's values are given to the new side at steps 1, 2, 3 and at each multiple of this.
-        anchor_limit: Largest size of all anchors on disk, in bytes.
+        anchor_limit: Largest size of all anchors on disk, in bytes, with the new side's own values.
         given: Pairs that the user decided: variable of the old script -> variable of the new script.
         accept_order: True to pair variables of equal shape in order.
         adapt: ``module:function`` that turns a recorded batch into one of the new script; empty for none.
