@@ -31,7 +31,7 @@ from estimator_bridge.modern.graph.reference_variables import reference_variable
 from estimator_bridge.modern.graph.shapes import tf2_shapes
 from estimator_bridge.modern.parallel.elastic.whole_batches import ElasticTransplant, ShardedElastic
 from estimator_bridge.modern.parallel.mesh import place_on_machine, prepare_mesh
-from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
+from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant, whole_batches
 from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusals
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
@@ -250,7 +250,7 @@ class ModernEngine(Engine):
                 **own,
             ),
         }
-        whole = functools.partial(ShardedState if is_sharded else Transplant, **own)
+        whole = functools.partial(ShardedState if is_sharded else whole_batches, **own)
         return kinds[self._flags[0]] if self._flags else whole
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:

@@ -139,6 +139,8 @@ class ShardedState(Transplant):
         NotSupportedError: A worker has several replicas, or no optimizer keeps state.
     """
 
+    _may_combine = False
+
     def __init__(self, *args: Any, gradients: tf.DType | None = None, **kwargs: Any) -> None:
         self._distribution = Distribution(tf.distribute.get_strategy())
         self._gradients = gradients

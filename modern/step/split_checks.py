@@ -10,6 +10,7 @@ from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
+from estimator_bridge.modern.graph.side_effects import Effects
 
 _LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
 _SUMS = ("Sum", "L2Loss")
@@ -20,6 +21,7 @@ _SELECTIONS = ("Where", "DynamicPartition", *_UNIQUE)
 """Types of operations whose results have rows for some rows of a batch, by its values; ``tf.boolean_mask`` is one."""
 _OF_EVERY_ROW = re.compile("Segment|(?<!TensorArray)Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense|RaggedTensorTo")
 """Parts of the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
+_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
@@ -151,8 +153,9 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
 
     An operation computes selected rows if all that it reads row by row are such, since others would not fit them.
     """
-    scalars = upstream([op for op in leaves if op.type in ("Mean", *_QUOTIENTS)], parents=_scalar_parents)
+    scalars = upstream([op for op in leaves if op.type in ("Mean", *_QUOTIENTS, *_BRANCHES)], parents=_scalar_parents)
     averaged = [tensor for op in scalars for tensor in op.inputs if tensor.shape.rank != 0]
+    averaged += [tensor for op in scalars if op.type in _BRANCHES for tensor in op.outputs]
     selected: dict[str, Operation | None] = {}  # by the names of tensors that depend on values of the batch
     behind = upstream([tensor.op for tensor in averaged], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
     for op in sorted(behind, key=lambda op: op._id):
@@ -170,8 +173,14 @@ def _selection(leaves: Iterable[Operation]) -> Operation | None:
         if places is not None and _is_place(places):
             rows = places.op
         for tensor in op.outputs:
-            selected[tensor.name] = op if op.type in _SELECTIONS and not _is_place(tensor) else rows
+            selected[tensor.name] = op if _selects(op) and not _is_place(tensor) else rows
     return next((one for one in (selected.get(tensor.name) for tensor in averaged) if one), None)
+
+
+def _selects(op: Operation) -> bool:
+    """Returns True for an operation that selects rows, and for branches of which one does so and brings none back."""
+    kinds = Effects(op.graph).kinds(op) if op.type in _BRANCHES else {op.type}
+    return not kinds.isdisjoint(_SELECTIONS) and not any(map(_OF_EVERY_ROW.search, kinds))
 
 
 def _is_place(tensor: Tensor) -> bool:

@@ -89,10 +89,10 @@ class Transplant:
             check_trainers(model.synchronous, self.trainers)
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
-        written = _written(model)
+        written = self._written_by_replicas()
         self._check_replicas(templates, written)
         if self.pieces > 1:
-            check_split(model, self._plan.updates)
+            check_split(model, self._updates_of_replicas())
         self._devices = {**(place(model, self._plan) if place else {}), **on_host(model.graph.get_operations())}
         values = self._initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)
@@ -115,6 +115,14 @@ class Transplant:
     def replicas(self) -> int:
         """Number of replicas whose gradients a step adds up."""
         return int(tf.distribute.get_strategy().num_replicas_in_sync)
+
+    def _written_by_replicas(self) -> frozenset[str]:
+        """Returns the names of the variables to which each replica writes values of its own."""
+        return written_by_graph(self.model)
+
+    def _updates_of_replicas(self) -> Sequence[Update]:
+        """Returns the updates that each replica prepares from its own gradients."""
+        return self._plan.updates
 
     def _check_replicas(self, variables: Sequence[Any], written: frozenset[str]) -> None:
         by_graph = [v.op for v in variables if v.trainable and v.op.name in written]
@@ -269,7 +277,7 @@ class Transplant:
         pairs = update.with_gradients([known[tensor.name] for tensor in update.gradients()])
         for name, value in update.changing().items():
             self._set_hyperparameter(optimizer, name, known[value.name])
-        self._update(optimizer, [(_scaled(gradient, weight), variable) for gradient, variable in pairs])
+        self._update(optimizer, [(scaled(gradient, weight), variable) for gradient, variable in pairs])
 
     def _update(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
         """Updates variables of the graph by the sums of the replicas' gradients."""
@@ -316,7 +324,7 @@ class Transplant:
         if context.num_replicas_in_sync == 1:
             return loss
         mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
-        return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, _scaled(loss, weight))
+        return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, scaled(loss, weight))
 
 
 def initialise_tables(model: ModelGraph) -> None:
@@ -342,16 +350,17 @@ def table_filler(model: ModelGraph) -> Any:
     return fill
 
 
-def _written(model: ModelGraph) -> frozenset[str]:
+def written_by_graph(model: ModelGraph) -> frozenset[str]:
     """Returns the names of the variables that the graph itself assigns to in a step, without those of captured optimizers."""
     inside = {op for update in model.updates for op in update.internals}
     before = [producer for update in model.updates for producer in update.producers()]
     return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
 
 
-def _scaled(value: Any, weight: Tensor | None) -> Any:
+def scaled(value: Any, weight: Tensor | float | None) -> Any:
+    """Returns a tensor or ``tf.IndexedSlices`` times a weight; the same without a weight."""
     if weight is None:
         return value
     if isinstance(value, tf.IndexedSlices):
-        return tf.IndexedSlices(_scaled(value.values, weight), value.indices, value.dense_shape)
+        return tf.IndexedSlices(scaled(value.values, weight), value.indices, value.dense_shape)
     return value * tf.cast(weight, value.dtype)

@@ -73,8 +73,13 @@ class ElasticTransplant(AccumulatingTransplant):
         """Number of batches whose gradients a step adds up."""
         return self._total
 
-    def _reduced(self, made: Plan) -> Mapping[str, Reduction]:
-        """Returns the gradients as optimizers get them: what the script does to gradients it does to those of each batch."""
+    def _reduced(self, made: Plan) -> Mapping[str, Reduction] | None:
+        """Returns the gradients as optimizers get them: what the script does to gradients it does to those of each batch.
+
+        An optimizer of the script's own takes the mean of all batches, and so does what comes before it.
+        """
+        if self._is_combined:
+            return None
         loss = self.model.spec.loss
         return of_gradients(gradient for update in made.updates for gradient, _ in update.pairs) | {loss.name: Reduction.MEAN}
 
@@ -99,7 +104,7 @@ class ElasticTransplant(AccumulatingTransplant):
     def _apply(self, update: Update, optimizer: Any, known: dict[str, Tensor], weight: Tensor | None) -> None:
         """Applies gradients of all batches; what depends on no batch was computed once, but counts for each."""
         own = dict(known)
-        for gradient, _ in update.pairs:
+        for gradient, _ in () if self._is_combined else update.pairs:
             sparse = isinstance(gradient, tf.IndexedSlices)
             values = gradient.values if sparse else gradient
             are_joined = [tensor.op in self._division.each for tensor in ((values, gradient.indices) if sparse else (values,))]
@@ -111,6 +116,8 @@ class ElasticTransplant(AccumulatingTransplant):
         super()._apply(update, optimizer, own, weight)
 
     def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
+        if self._is_combined:
+            return loss
         context = tf.distribute.get_replica_context()
         total = tf.cast(self._number, loss.dtype) * loss
         if context.num_replicas_in_sync > 1:

@@ -20,18 +20,22 @@ from estimator_bridge.modern.graph.fragments import (
     upstream,
 )
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
-from estimator_bridge.modern.graph.optimizers.capture import Derivation, components, sums_loss
+from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update, components, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
+from estimator_bridge.modern.graph.side_effects import Effects
 from estimator_bridge.modern.graph.stages import Plan, Stage
-from estimator_bridge.modern.graph.variables import VariableStore
+from estimator_bridge.modern.graph.variables import VariableStore, assigned
 from estimator_bridge.modern.parallel.micro_batches.division import Division
 from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
 from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
-from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once
+from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once, of_gradients
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
+from estimator_bridge.modern.parallel.micro_batches.replicas import check_equal_draws, must_combine, over_replicas
 from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
 from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part, own_quotients
-from estimator_bridge.modern.step.transplant import Parts, Transplant
+from estimator_bridge.modern.step.transplant import Parts, Transplant, scaled
+
+logging = tf.compat.v1.logging
 
 
 class _Divisor(NamedTuple):
@@ -71,6 +75,7 @@ class AccumulatingTransplant(Transplant):
     """
 
     _sums = _declares_sum = False
+    _may_combine = True
     _divisor: _Divisor | None = None
     _counted: Tensor | None = None
 
@@ -93,6 +98,7 @@ class AccumulatingTransplant(Transplant):
         self._shared = streams or (RandomStreams() if stages else None)
         self._regularization: Regularization | None = None
         self._statistics = statistics
+        self._is_combined = self._may_combine and must_combine(model, split, self.replicas)
         super().__init__(model, report, split, streams, place=place)
 
     def _planned(self, report: Sequence[Sequence[Tensor]]) -> Plan:
@@ -109,6 +115,8 @@ class AccumulatingTransplant(Transplant):
 
     def _prepare_losses(self) -> None:
         """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
+        if self._number == 1:
+            return
         losses = losses_of(self.model, self._division.derivations)
         self._declares_sum = sums_loss(self.model.graph)
         parts = [part for part in self._division.parts if part.each.operations & self._division.core]
@@ -125,7 +133,22 @@ class AccumulatingTransplant(Transplant):
 
     def is_whole(self, tensor: Tensor) -> bool:
         """Returns True for losses, gradients, what is computed from them, and what depends on no batch."""
-        return super().is_whole(tensor) and not self._division.varies(tensor)
+        return (self._is_combined or super().is_whole(tensor)) and not self._division.varies(tensor)
+
+    def _written_by_replicas(self) -> frozenset[str]:
+        return assigned(self._division.each) if self._is_combined else super()._written_by_replicas()
+
+    def _updates_of_replicas(self) -> Sequence[Update]:
+        return () if self._is_combined else super()._updates_of_replicas()
+
+    def _check_replicas(self, variables: Sequence[Any], written: frozenset[str]) -> None:
+        if not self._is_combined:
+            super()._check_replicas(variables, written)
+            return
+        after = [op for part in self._division.parts for op in part.after.operations]
+        check_equal_draws(after, Effects(self.model.graph))
+        if not self._split:
+            logging.info("The script's own optimizer runs once, on the mean of the gradients of %d batches.", self.replicas)
 
     def _import(self) -> None:
         reduced = self._division.reduced
@@ -197,14 +220,43 @@ class AccumulatingTransplant(Transplant):
         self, fragment: Fragment, run: Any, known: Mapping[str, Tensor], batches: Sequence[Sequence[Tensor]]
     ) -> dict[str, Tensor]:
         if not isinstance(run, Loop):
-            return super()._outputs_of(fragment, run, known, batches)
+            made = super()._outputs_of(fragment, run, known, batches)
+            same = [name for name, way in self._shares.items() if name in made and way in (Reduction.COMBINE, Reduction.JOIN)]
+            return made | {name: scaled(made[name], float(self.replicas)) for name in same}
         micro = self._micro_batches(batches)
         if self._divisor and self._whole_divisor:
             # The mean of the parts' sums, each divided by its share of the batch's divisor, is the sum of all divided by that divisor.
             whole = self._whole_divisor(batches[0])
             known = {**known, self._divisor.of_batch.name: whole / tf.cast(micro.count, whole.dtype)}
         with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
-            return run.run(micro, known, self._once() if self._sums else {})
+            values = run.run(micro, known, self._once() if self._sums else {})
+        return self._over_replicas(values, batches[-1]) if self._is_combined else values
+
+    def _over_replicas(self, values: Mapping[str, Any], batch: Sequence[Tensor]) -> dict[str, Any]:
+        """Combines losses and gradients of all replicas, which go on with the same values."""
+        mean = None if sums_loss(self.model.graph) else 1.0 / self.replicas
+        weights = dict.fromkeys(self._division.reduced, super()._weight(batch) if self._split else mean)
+        return over_replicas(values, self._division.reduced, weights | dict.fromkeys(self._shares), self._unique())
+
+    @property
+    def _shares(self) -> Mapping[str, Reduction]:
+        """Tensors of gradients that are a replica's share: those of a loss that ``compute_gradients`` divided by the replicas."""
+        if not (self._is_combined and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)):
+            return {}
+        return of_gradients(gradient for one in self._division.derivations for gradient in one.gradients)
+
+    def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
+        return None if self._is_combined else super()._weight(batch)
+
+    def _combined(self, loss: Tensor, weight: Tensor | None) -> Tensor:
+        return loss if self._is_combined else super()._combined(loss, weight)
+
+    def _update(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
+        if not self._is_combined:
+            super()._update(optimizer, pairs)
+            return
+        own = [(gradient, self.store[variable]) for gradient, variable in pairs]
+        optimizer.apply_gradients(own, experimental_aggregate_gradients=False)
 
     def _unique(self) -> dict[str, str]:
         """Returns the gradients whose rows of all micro-batches are added up: name of indices -> name of values."""
@@ -264,3 +316,24 @@ def _refused(why: str, op: Operation) -> NotSupportedError:
         expected="a loss that is the mean over the batch, or declared as a sum (tf.losses.Reduction.SUM)",
         fix="Train without --micro, or write the loss as a mean over the rows.",
     )
+
+
+def whole_batches(
+    model: ModelGraph,
+    report: Sequence[Sequence[Tensor]] = (),
+    split: bool = False,
+    streams: RandomStreams | None = None,
+    **own: Any,
+) -> Transplant:
+    """Makes a step without micro-batches; replicas combine gradients before the script changes them, where that is needed.
+
+    Args:
+        model: Training graph.
+        report: Groups of tensors of the graph to watch besides a step's loss.
+        split: True if each replica takes part of one batch, False if each takes a batch of its own.
+        streams: Streams of random numbers, see ``Transplant``.
+        own: Other arguments of ``Transplant``.
+    """
+    if must_combine(model, split, tf.distribute.get_strategy().num_replicas_in_sync):
+        return AccumulatingTransplant(model, report, split, streams, number=1, statistics=True, **own)
+    return Transplant(model, report, split, streams, **own)

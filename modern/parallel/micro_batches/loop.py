@@ -249,7 +249,7 @@ class Loop:
         for indices, rows in self._unique.items():
             if indices in by_name:
                 where = [by_name[indices], by_name[rows]]
-                values[where[0]], values[where[1]] = _added_rows(*(values[number] for number in where))
+                values[where[0]], values[where[1]] = added_rows(*(values[number] for number in where))
         for way, tensor, value in zip(self._ways, self._fragment.outputs, values, strict=True):
             joined = way in (Reduction.JOIN, Reduction.INDICES)
             value.set_shape([None, *tensor.shape[1:]] if joined else tensor.shape)
@@ -297,7 +297,7 @@ def _ended(way: Reduction, state: Any, count: Tensor | None) -> Tensor:
     return value if count is None else value / tf.cast(count, value.dtype)
 
 
-def _added_rows(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def added_rows(indices: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """Adds up the rows of a sparse gradient that have the same index, in the order in which the indices come first."""
     unique, places = tf.unique(indices)
     return unique, tf.math.unsorted_segment_sum(values, places, tf.size(unique))

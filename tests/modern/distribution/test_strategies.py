@@ -30,6 +30,8 @@ from tests.running import python_output
         "batch_norm_saves_the_mean_of_its_averages",
         "changes_by_splitting_are_refused",
         "whole_batches_train_as_the_legacy_mirrored_strategy",
+        "optimizers_of_a_script_take_the_mean_of_whole_batches",
+        "numbers_drawn_beside_an_optimizer_are_refused",
         "each_replica_evaluates_batches_of_its_own",
     ],
 )

@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 from estimator_bridge.errors import NotSupportedError
 from tests.modern.jobs import (
@@ -74,6 +75,7 @@ def scheduled() -> Any:
     return v1.train.AdamOptimizer(v1.train.exponential_decay(0.1, v1.train.get_global_step(), 3, 0.5))
 
 
+@mock.patch.object(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)  # names in branches are those of a run
 def split_batches_train_as_one_device(folder: Path) -> None:
     """Batches of 7 cannot be divided, and the last one is smaller still."""
     models = {
@@ -85,9 +87,12 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "slices": MODELS["partitioned"],
         "ema": MODELS["averaged"],
         "tables": together(two_tables),
+        "clipped": MODELS["clipped"],
+        "own optimizer": MODELS["BERT-style"],
+        "in a cond": accumulating,
     }
     for name, model in models.items():
-        for batch_size in (8, 7) if name in {"mean", "sum", "slices"} else (7,):
+        for batch_size in (8, 7) if name in {"mean", "sum", "slices", "own optimizer"} else (7,):
 
             def batches(batch_size: int = batch_size) -> Any:
                 return regression_input(batch_size, 1)
@@ -224,9 +229,6 @@ def summed_and_regularized(features: Any, labels: Any, mode: str) -> Any:
 def changes_by_splitting_are_refused(folder: Path) -> None:
     """Models that would train differently on pieces of a batch are refused by name."""
     refused = {
-        "clipped": (MODELS["clipped"], "clipping"),
-        "own optimizer": (MODELS["BERT-style"], "without a Keras counterpart"),
-        "in a cond": (accumulating, "without a Keras counterpart"),
         "plain sum": (reducing(lambda errors, _: tf.reduce_sum(errors)), "adds up the batch"),
         "plain sum, half": (reducing(lambda errors, _: 0.5 * tf.reduce_sum(errors) + 1.0), "adds up the batch"),
         "masked": (
@@ -309,6 +311,38 @@ def whole_batches_train_as_the_legacy_mirrored_strategy(folder: Path) -> None:
             assert same["global_step"] == 5
             assert_close(same, results[1], 0.0)
         assert CountingReduction.used > used
+
+
+def optimizers_of_a_script_take_the_mean_of_whole_batches(folder: Path) -> None:
+    """Two batches of four rows are one of eight. TensorFlow 1 cannot train this."""
+    for name, model in {"own optimizer": MODELS["BERT-style"], "no optimizer": by_hand}.items():
+        config = {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+        found = train_on(engine("modern"), model, folder / f"{name}-two", lambda: regression_input(4, 1), 5, **config)
+        expected = train_on(engine("modern"), model, folder / f"{name}-one", lambda: regression_input(8, 1), 5)
+        assert_close(found, expected, 2e-6)
+
+
+def by_hand(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that updates its variables itself, by gradients of ``compute_gradients``, which divides the loss by the replicas."""
+    loss = squared(linear(features["x"]), labels)
+    optimizer = v1.train.GradientDescentOptimizer(0.1)
+    updates = [variable.assign_sub(0.1 * gradient) for gradient, variable in optimizer.compute_gradients(loss)]
+    with tf.control_dependencies(updates):
+        return spec(mode, loss, v1.assign_add(v1.train.get_global_step(), 1).op)
+
+
+def numbers_drawn_beside_an_optimizer_are_refused(folder: Path) -> None:
+    """Noise on gradients would differ between the replicas' copies of a variable."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = squared(linear(features["x"]), labels)
+        variables = v1.trainable_variables()
+        noisy = [one + v1.random_normal(one.shape, name="noise") for one in tf.gradients(loss, variables)]
+        train_op = v1.train.GradientDescentOptimizer(0.1).apply_gradients(zip(noisy, variables, strict=True))
+        with tf.control_dependencies([train_op]):
+            return spec(mode, loss, v1.assign_add(v1.train.get_global_step(), 1).op)
+
+    check_refused("draws random numbers beside the optimizer", lambda: train_on(TWO, model_fn, folder))
 
 
 def each_replica_evaluates_batches_of_its_own(folder: Path) -> None:

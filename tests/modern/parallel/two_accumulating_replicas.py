@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tests.modern.jobs import assert_close, engine, estimator, linear, regression_input, saved, spec, v1
+from tests.modern.step.test_transplant import MODELS
 
 
 def model_fn(features: Any, labels: Any, mode: str) -> Any:
@@ -18,18 +19,20 @@ def model_fn(features: Any, labels: Any, mode: str) -> Any:
 
 
 def main() -> None:
-    """Trains twice."""
-    with tempfile.TemporaryDirectory() as folder:
-        results = [
-            saved_by(Path(folder) / str(replicas), replicas=replicas, micro=micro) for replicas, micro in ((2, 2), (1, 1))
-        ]
-        assert_close(*results)
+    """Trains each model twice."""
+    for model in (model_fn, MODELS["BERT-style"]):
+        with tempfile.TemporaryDirectory() as folder:
+            found, expected = (
+                saved_by(model, Path(folder) / str(replicas), replicas=replicas, micro=micro)
+                for replicas, micro in ((2, 2), (1, 1))
+            )
+            assert_close(found, expected, 2e-6)
     sys.stdout.write("equal\n")
 
 
-def saved_by(folder: Path, **options: int) -> Any:
+def saved_by(model: Any, folder: Path, **options: int) -> Any:
     """Returns the checkpoint of a training by the modern path."""
-    engine("modern", **options).train(estimator(model_fn, folder), regression_input, steps=5)
+    engine("modern", **options).train(estimator(model, folder), regression_input, steps=5)
     return saved(folder)
 
 

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.model_graph import control_flow_v2
 from estimator_bridge.modern.step.split_checks import check_split, nonlinear_part
 
 
@@ -51,6 +52,11 @@ def looked_up(x: Any) -> Any:
     return tf.nn.safe_embedding_lookup_sparse(tf.ones([9, 2]), ids)
 
 
+def in_branch(x: Any, of_rows: Any) -> Any:
+    with control_flow_v2():  # as where a model_fn builds its graph
+        return tf.cond(tf.reduce_max(x) > 0, lambda: of_rows(x), lambda: tf.zeros_like(x)[:, 0])
+
+
 def recurrent(x: Any) -> Any:
     return v1.nn.dynamic_rnn(v1.nn.rnn_cell.BasicRNNCell(2), x[:, :, None], dtype=tf.float32)[0]
 
@@ -70,6 +76,10 @@ def recurrent(x: Any) -> Any:
         (lambda x: tf.reduce_mean(tf.math.unsorted_segment_sum(x, tf.unique(x[:, 0])[1], 3)), True),
         (lambda x: tf.reduce_mean(recurrent(masked(x))), True),
         (lambda x: tf.reduce_mean(tf.map_fn(tf.reduce_max, masked(x))), True),
+        (lambda x: tf.reduce_mean(in_branch(x, lambda x: masked(x)[:, 0])), True),
+        (lambda x: 2.0 * in_branch(x, lambda x: tf.reduce_mean(masked(x))), True),
+        (lambda x: in_branch(x, lambda x: tf.reduce_mean(x[:, 0])), False),
+        (lambda x: tf.reduce_mean(in_branch(x, lambda x: looked_up(x)[:, 0])), False),
         (lambda x: tf.reduce_mean(recurrent(x)), False),
         (lambda x: tf.reduce_mean(tf.map_fn(tf.reduce_max, x)), False),
         (lambda x: tf.reduce_mean(tf.gather(2.0 * tf.unique(x[:, 0])[0], tf.unique(x[:, 0])[1])), False),
