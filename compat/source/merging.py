@@ -220,7 +220,7 @@ class Modules:
         parts = [part for part in path.with_suffix("").relative_to(self.root).parts if part != "__init__"]
         if not relative:
             near = script.parent
-            if path.is_relative_to(near) and near != self.root:  # Python finds what lies beside the script
+            if path.is_relative_to(near) and not self._names_own_package(script):  # Python finds what lies beside the script
                 parts = [part for part in path.with_suffix("").relative_to(near).parts if part != "__init__"]
             return ".".join(parts)
         package = script.parent.relative_to(self.root).parts
@@ -228,6 +228,13 @@ class Modules:
         while shared < min(len(package), len(parts)) and package[shared] == parts[shared]:
             shared += 1
         return "." * (len(package) - shared + 1) + ".".join(parts[shared:])
+
+    def _names_own_package(self, script: Path) -> bool:
+        """Returns True if a script imports modules beside it by names from the root, as one that is started by ``python -m``."""
+        file, package = self.file(script), script.parent.relative_to(self.root).parts
+        names = file.names if file is not None else None
+        dotted = (name.split(".") for name, *_ in (*names.imports, *names.stars)) if names is not None else ()
+        return any(tuple(parts[: len(package)]) == package for parts in dotted)
 
 
 def merge(path: Path, modules: Modules) -> Merged | None:

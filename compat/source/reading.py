@@ -13,7 +13,12 @@ from estimator_bridge.compat.source.names import Names
 from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, Cell, CellPlaces, in_cell, is_notebook, read_cells
 from estimator_bridge.compat.source.notebooks.ipython_lines import IPythonLine
 from estimator_bridge.compat.source.python2.mending import Idiom, decoded, mend
+from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.user_code import cell_file
+
+
+_MOST_ABOVE = 5
+"""Folders above a script in which its modules are looked for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +153,28 @@ def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Pat
         for length in range(len(parts), 0, -1):
             base = folder.joinpath(*parts[:length])
             yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
+
+
+def module_root(script: Path) -> Path:
+    """Returns the folder below which Python finds a script's own modules: the script's, or the nearest one above it that has more of them.
+
+    It is above for a script that is started as ``python -m package.script`` or with PYTHONPATH. Folders above a repository are not searched.
+
+    Args:
+        script: Absolute path of a file.
+    """
+    try:
+        names = read_source(script.read_bytes(), str(script)).names
+    except (OSError, SyntaxError, BridgeError):
+        return script.parent
+    dotted = {name for name in (*(name for name, _, _ in names.imports), *(name for name, _, _ in names.stars)) if name[0] != "."}
+    absent = [name for name in dotted if not name.startswith("tensorflow.") and not any(find_modules(name, script, ()))]
+    for folder in script.parents[:_MOST_ABOVE]:
+        if any(any(find_modules(name, script, (folder,))) for name in absent):
+            return folder
+        if (folder / ".git").exists():
+            break
+    return script.parent
 
 
 def resolved(path: Path) -> Path:

@@ -97,8 +97,9 @@ def execute(arguments: argparse.Namespace) -> int:
     folder = arguments.out is not None and arguments.out.suffix != ".py"
     if whole and not (folder or arguments.check or arguments.format != "text"):
         raise BridgeError(f"{arguments.script} is a folder.", expected="a folder for the new files", fix="Add --out FOLDER.")
-    sources = _sources(arguments.script, arguments.py2)
-    converted = _converted(sources, folder or whole, arguments.body == "shim", arguments.py2)
+    script, root = (arguments.script, arguments.script) if whole else _located(arguments.script)
+    sources = _sources(script, root, arguments.py2)
+    converted = _converted(sources, folder or whole, arguments.body == "shim", arguments.py2, root)
     if not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
@@ -109,7 +110,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not (folder or whole):
         converted = {first: _with_modules(converted[first], [path for path in converted if path != first])}
     if folder:
-        _write_folder(arguments.script if whole else arguments.script.parent, arguments.out, converted)
+        _write_folder(root, arguments.out, converted)
     elif arguments.out is not None or arguments.write:
         _write(first if arguments.write else arguments.out, converted[first].text, replace=arguments.write)
     elif arguments.format == "text" and not arguments.check:
@@ -120,7 +121,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _print(arguments, sources, converted)
     if not all(one.complete for one in converted.values()):
         return 1
-    return _compare(arguments, arguments.out / arguments.script.name if folder else arguments.out) if arguments.prove else 0
+    return _compare(arguments, arguments.out / script.relative_to(root) if folder else arguments.out) if arguments.prove else 0
 
 
 def _check_keras(version: str) -> None:
@@ -140,20 +141,30 @@ def _compare(arguments: argparse.Namespace, new: Path) -> int:
     return subprocess.run(command, stdout=sys.stderr if arguments.format == "json" else None, check=False).returncode
 
 
-def _sources(script: Path, python2: bool) -> dict[Path, Source]:
-    """Returns a script and the modules below its folder that it imports, or the files below a folder."""
+def _located(script: Path) -> tuple[Path, Path]:
+    """Returns a script and the folder of its modules, as paths from here where that is possible."""
+    from estimator_bridge.compat.source.reading import module_root
+
+    root, here = module_root(script.absolute()), Path.cwd()
+    if script.is_absolute() or not root.is_relative_to(here):
+        return script.absolute(), root
+    return script, root.relative_to(here)
+
+
+def _sources(script: Path, root: Path, python2: bool) -> dict[Path, Source]:
+    """Returns a script and the modules below a root that it imports, or the files below a folder."""
     from estimator_bridge.compat.source.checking import find_files
     from estimator_bridge.compat.source.reading import own_sources
 
     if script.is_dir():
         return {path: _read(path, python2) for path in find_files([str(script)])}
-    modules = (Path(source.path) for source in own_sources(script, script.parent))
-    paths = dict.fromkeys([script, *(path for path in modules if path.is_relative_to(script.parent))])
+    modules = (Path(source.path) for source in own_sources(script, root))
+    paths = dict.fromkeys([script, *(path for path in modules if path.is_relative_to(root))])
     return {path: _read(path, python2) for path in paths}
 
 
 def _converted(
-    sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path | None = None
+    sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path
 ) -> dict[Path, Conversion]:
     """Returns the conversions of a script and of its modules.
 
@@ -162,12 +173,12 @@ def _converted(
         together: The new script takes the models of the new modules; else only modules that use TensorFlow are returned.
         shim: Value of ``shim`` in ``convert``.
         python2: True if the files were written for Python 2.
-        root: Folder below which Python finds the modules; that of the script if nothing is given.
+        root: Folder below which Python finds the modules.
     """
     from estimator_bridge.compat.source.programs import convert_program
 
     script = next(iter(sources))
-    made = convert_program({path: one.text for path, one in sources.items()}, root or script.parent, shim, together)
+    made = convert_program({path: one.text for path, one in sources.items()}, root, shim, together)
     found = {path: made[path] for path in sources}
     found = {path: _with_losses(sources[path], one, python2) for path, one in found.items()}
     return {
