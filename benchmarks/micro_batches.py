@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--examples", nargs="+", choices=FLAGS, default=list(FLAGS))
     arguments = parser.parse_args()
     micro = arguments.micro
-    print(f"| example | whole batch | {micro} micro-batches | time | at most | | {micro} steps by hand |\n|---|---|---|---|---|---|---|")
+    print(
+        f"| example | whole batch | {micro} micro-batches | time | at most | | {micro} steps by hand |\n|---|---|---|---|---|---|---|"
+    )
     bounds: dict[str, bool] = {}
     for example in arguments.examples:
         script, (rows, *others) = EXAMPLES / example.partition(",")[0], FLAGS[example]

@@ -167,7 +167,9 @@ def module_root(script: Path) -> Path:
         names = read_source(script.read_bytes(), str(script)).names
     except (OSError, SyntaxError, BridgeError):
         return script.parent
-    dotted = {name for name in (*(name for name, _, _ in names.imports), *(name for name, _, _ in names.stars)) if name[0] != "."}
+    dotted = {
+        name for name in (*(name for name, _, _ in names.imports), *(name for name, _, _ in names.stars)) if name[0] != "."
+    }
     absent = [name for name in dotted if not name.startswith("tensorflow.") and not any(find_modules(name, script, ()))]
     for folder in script.parents[:_MOST_ABOVE]:
         if any(any(find_modules(name, script, (folder,))) for name in absent):

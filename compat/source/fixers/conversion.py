@@ -7,7 +7,7 @@ import functools
 import re
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 
 import libcst as cst
 
@@ -100,7 +100,7 @@ class Conversion:
     Attributes:
         text: The new script.
         changes: Outcome for each construct, in the order of the old script's lines.
-        models: Class for each model function that was converted, by the function's name.
+        models: Class for each model function that was converted, by the function's name; empty for a function that returns one.
         makers: Functions that return an Estimator, which is a model now.
     """
 
@@ -136,7 +136,8 @@ def convert(
 
     Args:
         text: Source of the script or of a module that it imports, in Python 3.
-        elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``.
+        elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``;
+            empty for a function that returns one.
         shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
         makers: Functions of other modules that return an Estimator, by their dotted names.
         may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
@@ -205,7 +206,8 @@ def _converted(
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
     whole = _with_header(module, calls, bool(classes))
     forget_nodes()
-    return Conversion(whole.code, tuple(sorted(set(changes))), models, frozenset(calls.makers))
+    found = {**models, **dict.fromkeys(calls.factories, "")}
+    return Conversion(whole.code, tuple(sorted(set(changes))), found, frozenset(calls.makers))
 
 
 def _marked(text: str) -> Iterator[Change]:
@@ -218,9 +220,25 @@ def _marked(text: str) -> Iterator[Change]:
 
 def _unused(script: Script, inside: set[str], classes: dict[str, cst.ClassDef]) -> set[str]:
     """Returns the functions whose bodies are in classes now, and that nothing else calls."""
-    gone = {*inside, *classes}
-    others = [one for one in script.module.body if not (isinstance(one, cst.FunctionDef) and one.name.value in gone)]
-    return inside - {name for one in others for name in reads_and_writes(one)[0]}
+    functions = _functions(script)
+    rest = script.module.visit(_Without({functions[name] for name in {*inside, *classes} & functions.keys()}))
+    return inside - {name for one in rest.body for name in reads_and_writes(one)[0]}
+
+
+class _Without(cst.CSTTransformer):
+    """Takes functions away, those inside of others, too."""
+
+    def __init__(self, gone: Set[cst.FunctionDef]) -> None:
+        super().__init__()
+        self._gone = gone
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return node not in self._gone
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.FunctionDef | cst.RemovalSentinel:
+        return cst.RemoveFromParent() if original_node in self._gone else updated_node
 
 
 def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[dict[str, cst.ClassDef], set[str], set[str]]:

@@ -180,10 +180,12 @@ class EstimatorCalls:
 
     Args:
         script: The script.
-        classes: Class of each converted model function, by the function's name; in other modules by its dotted name.
+        classes: Class of each converted model function, by the function's name; in other modules by its dotted name. It is empty for a
+            function that returns such a class.
         elsewhere: Dotted names of the functions of other modules that return an Estimator.
 
     Attributes:
+        factories: Functions of the script that return a model function.
         makers: Functions of the script that return an Estimator.
         hooks: Names of the script's classes of hooks that are callbacks now.
         used: Names of the functions that the new script must contain.
@@ -227,7 +229,7 @@ class EstimatorCalls:
         returned = {
             one.name.value: code(one.body.body[-1]).strip().removeprefix("return ") for one in functions if one.body.body
         }
-        self._factories = {
+        self.factories = {
             name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
         }
         self._set_later = _set_later(script, assigned)
@@ -441,7 +443,7 @@ class EstimatorCalls:
         function = (arguments(old, (*_PARAMETERS, "")) or {}).get("model_fn")
         name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
         made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
-        if made and all(isinstance(one, cst.Call) and _method_or_function(one.func) in self._factories for one in made):
+        if made and all(isinstance(one, cst.Call) and self._is_factory(one.func) for one in made):
             return code(given["model_fn"])
         if name not in self._classes or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
@@ -452,6 +454,12 @@ class EstimatorCalls:
         elif simple_name(function) != short:  # it is imported under a name of its own
             written = code(function)
         return written
+
+    def _is_factory(self, function: cst.BaseExpression) -> bool:
+        """Returns True for a function, of this or of another module, that returns what was a model function."""
+        return (
+            _method_or_function(function) in self.factories or self._classes.get(self._script.name(function).lstrip(".")) == ""
+        )
 
     def _read_metrics(self, asked: cst.BaseExpression | None) -> None:
         """Reads a function of metrics: one of the script, or one that such a function returns."""

@@ -239,14 +239,17 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     assert before == {path: path.read_text() for path in folder.iterdir()}
 
 
+BLOCKS = "import tensorflow as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 1)  # one\n"
+OF_BLOCKS = (
+    "import tensorflow as tf\nfrom blocks import build\n\n\ndef model_fn(features, labels, mode):\n    net = build(features)\n"
+    "    loss = tf.losses.mean_squared_error(labels, net)\n    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())\n"
+    "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n\n\ntf.estimator.Estimator(model_fn)\n"
+)
+
+
 def test_networks_of_other_modules_come_into_the_script(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(
-        "import tensorflow as tf\nfrom blocks import build\n\n\ndef model_fn(features, labels, mode):\n    net = build(features)\n"
-        "    loss = tf.losses.mean_squared_error(labels, net)\n    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())\n"
-        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n\n\ntf.estimator.Estimator(model_fn)\n"
-    )
-    blocks = "import tensorflow as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 1)  # one\n"
-    (tmp_path / "blocks.py").write_text(blocks)
+    (tmp_path / "train.py").write_text(OF_BLOCKS)
+    (tmp_path / "blocks.py").write_text(BLOCKS)
     assert run("--out", tmp_path / "new", tmp_path / "train.py")[0] == 0
     assert "self.dense = tf_keras.layers.Dense(units=1" in (tmp_path / "new" / "train.py").read_text()
     assert "# one" in (tmp_path / "new" / "train.py").read_text()
@@ -254,3 +257,47 @@ def test_networks_of_other_modules_come_into_the_script(run: Run, tmp_path: Path
     code, _, err = run("--check", tmp_path / "train.py")
     assert code == 1
     assert "human: build: it is of another module and may make layers" in err
+
+
+def test_modules_are_found_from_the_folder_in_which_python_starts(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for ``python -m models.train``; what is above the repository is not the script's."""
+    top = tmp_path / "repository"
+    for folder in (top / ".git", top / "models" / "parts"):
+        folder.mkdir(parents=True)
+    script = OF_BLOCKS.replace("from blocks", "from models.parts.blocks")
+    script += "from data.rows import count\nfrom above import more\n"
+    (top / "models" / "train.py").write_text(script)
+    (top / "models" / "parts" / "blocks.py").write_text(BLOCKS + "\n\ndef other():\n    return tf.train.get_global_step()\n")
+    (top / "data").mkdir()
+    (top / "data" / "rows.py").write_text("count = 1\n")
+    (tmp_path / "above.py").write_text("import tensorflow as tf\nmore = tf.layers.dense\n")
+    monkeypatch.chdir(top / "models")
+    code, _, err = run("--out", tmp_path / "new", "train.py")
+    assert code == 0, err
+    new = {str(path.relative_to(tmp_path / "new")): path.read_text() for path in (tmp_path / "new").rglob("*.py")}
+    assert sorted(new) == ["data/rows.py", "models/parts/blocks.py", "models/train.py"]
+    assert "self.dense = tf_keras.layers.Dense(units=1" in new["models/train.py"]
+    assert "parts.blocks" not in new["models/train.py"].replace("models.parts.blocks", "")
+
+
+def test_a_function_of_another_module_may_return_the_model_function(run: Run, tmp_path: Path) -> None:
+    """Its class is made inside of that function; a helper whose body the class contains is gone."""
+    (tmp_path / "models.py").write_text(
+        "import tensorflow as tf\n\n\ndef network(x):\n    return tf.layers.dense(x, 1)\n\n\ndef make(rate):\n    def model_fn(features, labels, mode):\n"
+        "        loss = tf.losses.mean_squared_error(labels, network(features))\n"
+        "        train_op = tf.train.AdamOptimizer(rate).minimize(loss, tf.train.get_global_step())\n"
+        "        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)\n    return model_fn\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "import tensorflow as tf\nfrom models import make\nestimator = tf.estimator.Estimator(make(0.1), 'here')\n"
+    )
+    code, _, err = run("--out", tmp_path / "new", tmp_path / "train.py")
+    assert code == 0, err
+    assert "estimator = make(0.1)('here')\n" in (tmp_path / "new" / "train.py").read_text().replace('"', "'").replace(
+        "model_dir=", ""
+    )
+    models = (tmp_path / "new" / "models.py").read_text()
+    assert "def network" not in models
+    assert "self.dense = tf_keras.layers.Dense(units=1" in models

@@ -163,9 +163,7 @@ def _sources(script: Path, root: Path, python2: bool) -> dict[Path, Source]:
     return {path: _read(path, python2) for path in paths}
 
 
-def _converted(
-    sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path
-) -> dict[Path, Conversion]:
+def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path) -> dict[Path, Conversion]:
     """Returns the conversions of a script and of its modules.
 
     Args:
