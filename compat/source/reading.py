@@ -16,7 +16,6 @@ from estimator_bridge.compat.source.python2.mending import Idiom, decoded, mend
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.user_code import cell_file
 
-
 _MOST_ABOVE = 5
 """Folders above a script in which its modules are looked for."""
 
