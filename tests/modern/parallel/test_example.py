@@ -33,9 +33,25 @@ def test_the_first_losses_are_those_of_tensorflow_1_on_whole_batches() -> None:
     ["--worker 1 --mesh data=2,model=2", "--worker 1 --mesh data=2,pipeline=2 --micro 4", "--elastic 1:2 --micro 2"],
 )
 def test_two_workers_with_half_of_a_batch_each_update_as_one_with_the_whole(tmp_path: Path, options: str) -> None:
-    """The script's own optimizer runs once, on the mean of the workers' gradients, and so does clipping before it."""
+    """The script's own optimizer runs once, on the mean of the workers' gradients, and so does clipping before it. The checkpoint goes on
+    without the plan, on the legacy path.
+    """
     command = [sys.executable, "-m", "estimator_bridge", "launch", "--path", "modern", "--log-dir", "logs", *options.split()]
     flags = ["--train_steps=6", "--log_steps=1", "--batch_size=32", "--model_dir=model"]
     subprocess.run([*command, str(SCRIPT), *flags], cwd=tmp_path, capture_output=True, check=True)
     losses = logged_losses((tmp_path / "logs" / "chief-0.log").read_text())
     np.testing.assert_allclose(losses[:5], TENSORFLOW_1_15_5, rtol=1e-6)
+    command = [
+        sys.executable,
+        "-m",
+        "estimator_bridge",
+        "run",
+        "--path",
+        "legacy",
+        str(SCRIPT),
+        "--train_steps=8",
+        "--model_dir=model",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search(r"Restoring parameters from \S*model.ckpt-6", done.stderr)
+    assert "Test accuracy after 8 steps" in done.stdout
