@@ -105,7 +105,8 @@ class AccumulatingTransplant(Transplant):
         self._divisor = self._divisor or self._replaced_divisor()
         made = super()._planned(report)
         self._counted = None if self._divisor else self._own_divisor()
-        self._division = Division(self.model, made, self._statistics, self._reduced(made), self._counted)
+        part = "replica" if self._is_combined and self._number == 1 else "micro-batch"
+        self._division = Division(self.model, made, self._statistics, self._reduced(made), self._counted, part)
         self._prepare_losses()
         return made
 

@@ -23,7 +23,7 @@ from estimator_bridge.modern.parallel.micro_batches.reductions import (
     trained,
 )
 
-_WITHOUT = "Train without --micro"
+_WITHOUT = {"micro-batch": "Train without --micro", "replica": "Run on one replica"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Division:
         writes_allowed: True to let each micro-batch write to variables, e.g., to the moving averages of a batch norm.
         reduced: Name of a tensor that is combined -> way of doing so; None for losses and what ``tf.gradients`` returned.
         weight: Divisor by which micro-batches are weighted; None if they count by their rows.
+        part: Word for a part of a batch in messages: "micro-batch" or "replica".
 
     Attributes:
         reduced: The same, complete.
@@ -69,8 +70,10 @@ class Division:
         writes_allowed: bool = False,
         reduced: Mapping[str, Reduction] | None = None,
         weight: Tensor | None = None,
+        part: str = "micro-batch",
     ) -> None:
         self._model = model
+        self._part = part
         self._effects = Effects(model.graph)
         updates = {update.op for update in plan.updates}
         self._ops = plan.operations - updates
@@ -140,10 +143,10 @@ class Division:
     def _mixed(self, op: Operation, varying: Tensor, after: Tensor) -> Exception:
         return refused(
             op,
-            f"{op.name!r} ({op.type}) reads {varying.name!r}, which is different in each micro-batch, together with {after.name!r}, "
+            f"{op.name!r} ({op.type}) reads {varying.name!r}, which is different in each {self._part}, together with {after.name!r}, "
             "which is computed from the loss or gradients of the whole batch.",
             expected="operations that read either the rows of a batch, or its loss and gradients",
-            fix=f"{_WITHOUT}, or compute this from the loss alone.",
+            fix=f"{_WITHOUT[self._part]}, or compute this from the loss alone.",
         )
 
     def _check_writes(self, allowed: bool) -> None:
@@ -160,9 +163,9 @@ class Division:
             if self._effects.of(op) is Effect.CHANGE and not self.each.isdisjoint(self._upstream([op])):
                 raise refused(
                     op,
-                    f"{op.name!r} ({op.type}) must run once a step, between two operations that run for each micro-batch.",
+                    f"{op.name!r} ({op.type}) must run once a step, between two operations that run for each {self._part}.",
                     expected="operations that change state before the loss is computed, or after the gradients",
-                    fix=f"{_WITHOUT}.",
+                    fix=f"{_WITHOUT[self._part]}.",
                 )
 
     def _check_updates(self, plan: Plan) -> None:
@@ -171,10 +174,10 @@ class Division:
                 if self.varies(tensor):
                     raise refused(
                         tensor.op,
-                        f"{type(update.optimizer).__name__} reads {tensor.name!r}, which is different in each micro-batch and no gradient "
+                        f"{type(update.optimizer).__name__} reads {tensor.name!r}, which is different in each {self._part} and no gradient "
                         "by tf.gradients.",
                         expected="gradients by minimize, compute_gradients or tf.gradients, and what is computed from them",
-                        fix=f"{_WITHOUT}.",
+                        fix=f"{_WITHOUT[self._part]}.",
                     )
 
     def _check_rows(self) -> None:
@@ -188,7 +191,7 @@ class Division:
                     f"{readers[gradient.values.name].name!r} reads the sparse gradient {gradient.values.name!r}, whose variable is looked up "
                     "in several ways.",
                     expected="one lookup of a variable, or gradients that only an optimizer reads",
-                    fix=f"{_WITHOUT}, or look up all ids of a batch at once.",
+                    fix=f"{_WITHOUT[self._part]}, or look up all ids of a batch at once.",
                 )
 
     def _upstream(self, ops: Iterable[Operation]) -> set[Operation]:
@@ -225,7 +228,7 @@ class Division:
                     op,
                     f"Operations on the batch wait for the change of {name!r} in the same step, and read this variable.",
                     expected="metrics and the like that are computed before the update, or an optimizer of tf.train",
-                    fix=f"{_WITHOUT}.",
+                    fix=f"{_WITHOUT[self._part]}.",
                 )
 
 

@@ -32,6 +32,7 @@ from tests.running import python_output
         "whole_batches_train_as_the_legacy_mirrored_strategy",
         "optimizers_of_a_script_take_the_mean_of_whole_batches",
         "numbers_drawn_beside_an_optimizer_are_refused",
+        "rows_beside_gradients_are_refused",
         "each_replica_evaluates_batches_of_its_own",
     ],
 )

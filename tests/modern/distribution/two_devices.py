@@ -345,6 +345,19 @@ def numbers_drawn_beside_an_optimizer_are_refused(folder: Path) -> None:
     check_refused("draws random numbers beside the optimizer", lambda: train_on(TWO, model_fn, folder))
 
 
+def rows_beside_gradients_are_refused(folder: Path) -> None:
+    """Each replica has rows of its own, and the gradients are those of all."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        loss = squared(linear(features["x"]), labels)
+        variables = v1.trainable_variables()
+        mixed = [one * tf.reduce_max(labels) for one in tf.gradients(loss, variables)]
+        pairs = zip(mixed, variables, strict=True)
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).apply_gradients(pairs, v1.train.get_global_step()))
+
+    check_refused("which is different in each replica and no gradient by tf.gradients", lambda: train_on(TWO, model_fn, folder))
+
+
 def each_replica_evaluates_batches_of_its_own(folder: Path) -> None:
     """Five batches of two rows, of which two replicas take four in two steps; the numbers are TensorFlow 1.15.5's."""
 
