@@ -32,6 +32,7 @@ class WholeBatches(MicroBatches):
     def __init__(self, batches: Sequence[Sequence[Tensor]], shares: Tensor | None = None) -> None:
         self._batches = [list(batch) for batch in batches]
         self._shares = shares
+        self.number = len(batches)
         self.are_equal = shares is None
         self.count = tf.constant(len(batches), tf.int64)
 

@@ -26,11 +26,13 @@ class MicroBatches:
         batch: Tensors of a batch, in the order of ``pipeline.leaves``.
 
     Attributes:
+        number: Number of parts that was asked for.
         count: Number of parts as a scalar of int64.
         are_equal: True if all parts surely have the same number of rows.
     """
 
     def __init__(self, pipeline: InputPipeline, number: int, batch: Sequence[Tensor]) -> None:
+        self.number = number
         flat = tf.nest.flatten(pipeline.with_leaves(list(batch)))
         self._tensors = [one for one in flat if tf.is_tensor(one)]
         sizes = {one.shape[0] for one in self._tensors if not isinstance(one, tf.SparseTensor)}
@@ -197,7 +199,8 @@ class Loop:
                 micro, index, self._call([own[one.name] for one in self._fragment.inputs]), totals
             )
 
-        _, *totals = looped(lambda index, *_: index < micro.count, body, [tf.constant(0, tf.int64), *self._start_totals(micro)])
+        start = [tf.constant(0, tf.int64), *self._start_totals(micro)]
+        _, *totals = body(*start) if micro.number == 1 else looped(lambda index, *_: index < micro.count, body, start)
         return self._end_totals(micro, totals)
 
     def _start_totals(self, micro: MicroBatches) -> tuple[list[Any], list[Any]]:
