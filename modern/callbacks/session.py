@@ -186,7 +186,7 @@ class ReadOnlySession(SessionInterface):
         """Raises NotSupportedError for arguments that need a real session."""
         if feed_dict:
             fed = ", ".join(sorted(getattr(key, "name", str(key)) for key in feed_dict))
-            raise self.refusal(f"feeds {fed} by a feed_dict", "Compute the value in the model_fn, or keep it in a variable")
+            raise self.refusal(f"feeds {fed} by a feed_dict", "Keep the value in a variable, or train on one device")
         traced = options is not None and options.trace_level != v1.RunOptions.NO_TRACE
         if traced or run_metadata is not None:
             raise self.refusal(
@@ -291,7 +291,7 @@ class ReadOnlySession(SessionInterface):
     def refusal(self, what: str, instead: str) -> NotSupportedError:
         """Returns the error for the present caller."""
         return NotSupportedError(
-            f"{self._asker} {what}, which the modern path cannot do: it has no session.",
+            f"{self._asker} {what}, which the modern path cannot do here: it has no session.",
             expected="reading of what depends only on variables",
             fix=f"{instead}; or use --path legacy.",
         )

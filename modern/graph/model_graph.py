@@ -199,7 +199,7 @@ def build(
             recorded_updates(1 if split else replicas, mode == TRAIN and _runs_in_threads(estimator.config)) as updates,
             recorded_synchronous() as synchronous,
             recorded_derivations() as derivations,
-            _shape_refusals(micro_batches),
+            _shape_refusals(micro_batches, replicas if split else 1),
             around_model(),
         ):
             spec, every_batch = host_call(estimator._call_model_fn(features, labels, mode, estimator.config))
@@ -248,18 +248,23 @@ def _whole_variables() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _shape_refusals(micro_batches: int) -> Iterator[None]:
-    """While active, replaces errors of a model_fn that is called with the shapes of a micro-batch."""
+def _shape_refusals(micro_batches: int, pieces: int) -> Iterator[None]:
+    """While active, replaces errors of a model_fn that is called with the shapes of a micro-batch, or of a replica's piece of a batch."""
     try:
         yield
     except ValueError as error:
-        if micro_batches == 1:
+        if micro_batches == pieces == 1:
             raise
+        part, flag = (
+            ("a micro-batch", f"--micro {micro_batches}")
+            if micro_batches > 1
+            else ("a replica's piece", f"--replicas {pieces}")
+        )
         raise NotSupportedError(
-            "The model_fn fails when it is called with the rows of a micro-batch.",
+            f"The model_fn fails when it is called with the rows of {part}.",
             expected="a model_fn that takes the size of its batch from its features, e.g., by -1 in tf.reshape",
             received=str(error).partition("\n")[0],
-            fix=f"Change that, or train without --micro {micro_batches}.",
+            fix=f"Change that, or train without {flag}.",
         ) from error
 
 

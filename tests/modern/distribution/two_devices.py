@@ -226,6 +226,11 @@ def summed_and_regularized(features: Any, labels: Any, mode: str) -> Any:
     return minimize(mode, v1.losses.get_total_loss(), v1.train.GradientDescentOptimizer(0.01))
 
 
+def of_one_size(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that reshapes to the size of a whole batch."""
+    return MEAN(features | {"x": tf.reshape(features["x"], [8, 3])}, labels, mode)
+
+
 def changes_by_splitting_are_refused(folder: Path) -> None:
     """Models that would train differently on pieces of a batch are refused by name."""
     refused = {
@@ -240,6 +245,12 @@ def changes_by_splitting_are_refused(folder: Path) -> None:
     for name, (model, words) in refused.items():
         check_refused(words, lambda: train_on(TWO, model, folder / name))  # noqa: B023
         assert not list((folder / name).glob("model.ckpt*")), name
+
+    def of_fixed_size() -> Any:
+        return regression_input().unbatch().batch(8, drop_remainder=True)
+
+    words = "fails when it is called with the rows of a replica's piece"
+    check_refused(words, lambda: train_on(TWO, of_one_size, folder / "size", of_fixed_size))
 
 
 def own_gradients(features: Any, labels: Any, mode: str) -> Any:
