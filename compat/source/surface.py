@@ -5,7 +5,7 @@ import functools
 import gzip
 import importlib.metadata
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _TABLE = Path(__file__).with_name("symbols.txt.gz")
@@ -45,8 +45,17 @@ class Surface:
                     or member in self.modules[module]
                     or module.endswith("_pb2")
                     or name.startswith(_COMPILED)
+                    or any(self.has(f"{other}.{name[len(module) + 1 :]}") for other in self._behind(module, member))
                 )
         return False
+
+    def _behind(self, folder: str, member: str) -> Iterator[str]:
+        """Yields where the runner finds what TensorFlow 1's folder had because its files import it, see ``legacy.tf1_surface.python_files``."""
+        if folder == "tensorflow.python.ops":
+            yield "tensorflow.python.framework.ops"
+        if folder == "tensorflow.python":
+            places = (f"tensorflow.python.{one}" for one in ("ops", "framework", "training"))
+            yield from (place for place in places if f"{place}.{member}" in self.modules)
 
     def nearest(self, name: str) -> str:
         """Returns a name up to its first missing part.

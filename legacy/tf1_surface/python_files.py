@@ -6,6 +6,7 @@ TensorFlow 2's own code reads its files and must go on finding TensorFlow 2's cl
 from __future__ import annotations
 
 import functools
+import importlib.util
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -81,7 +82,13 @@ class PythonFile(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":  # of ``import *``
             return getattr(self._real, name, None) or [one for one in dir(self) if not one.startswith("_")]
-        return with_tf1_names(self._tf1, getattr(self._real, name))
+        try:
+            found = getattr(self._real, name)
+        except AttributeError:
+            found = _left_out(self._real.__name__.removeprefix(ROOT), name)
+            if found is None:
+                raise
+        return with_tf1_names(self._tf1, found)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Sets the name in TensorFlow's own file, too: a script that replaces a function means that one."""
@@ -90,6 +97,19 @@ class PythonFile(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self._real), *self.__dict__})
+
+
+def _left_out(place: str, name: str) -> Any:
+    """Returns what TensorFlow 1's folder had because its files import it; None for all else.
+
+    ``tensorflow.python`` had the modules of operations, such as ``math_ops``, and the one of graphs under the name of their folder, ``ops``.
+    """
+    if place == ".ops":
+        return getattr(importlib.import_module(f"{ROOT}.framework.ops"), name, None)
+    for folder in ("ops", "framework", "training") if not place and not name.startswith("_") else ():
+        if importlib.util.find_spec(f"{ROOT}.{folder}.{name}") is not None:
+            return importlib.import_module(f"{ROOT}.{folder}.{name}")
+    return None
 
 
 def with_tf1_names(tf1: Any, found: Any) -> Any:

@@ -34,6 +34,8 @@ def test_in_step_with_the_installed_tensorflow(tmp_path: Path) -> None:
 
 THERE = [
     "tensorflow",
+    "tensorflow.python.math_ops.matmul",
+    "tensorflow.python.ops.convert_to_tensor",
     "tensorflow.Session",
     "tensorflow.logging.__dict__",
     "tensorflow.Session.run",
@@ -50,6 +52,9 @@ THERE = [
     "tensorflow.train.AdamOptimizer",
 ]
 NOT_THERE = [
+    "tensorflow.python.no_such_module",
+    "tensorflow.python.math_ops.no_such_name",
+    "tensorflow.python.ops.no_such_name",
     "tensorflow.contrib",
     "tensorflow.nowhere",
     "tensorflow.train.Adam",
