@@ -20,6 +20,8 @@ from estimator_bridge.modern.graph.variables import VariableStore, assigned, on_
 from estimator_bridge.modern.step.initial_values import fill
 from estimator_bridge.modern.step.split_checks import check_split
 
+logging = tf.compat.v1.logging
+
 
 class Parts(NamedTuple):
     """Words for the parts in which a batch is computed.
@@ -132,6 +134,13 @@ class Transplant:
                 f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
                 expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
                 fix="Run on one replica, where it is executed as it is, or use --path legacy.",
+            )
+        is_expected = _averages(self.model) or sums_loss(self.model.graph)
+        if self.replicas > 1 and not self._split and self._plan.updates and not is_expected:
+            logging.warn(
+                "The gradients of %d batches are added up, and so is the loss, as TensorFlow 1 does with those of tf.gradients. "
+                "Those of minimize and compute_gradients are averaged.",
+                self.replicas,
             )
 
     @property
@@ -323,7 +332,7 @@ class Transplant:
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1:
             return loss
-        mean = not self._split and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)
+        mean = not self._split and _averages(self.model)
         return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, scaled(loss, weight))
 
 
@@ -348,6 +357,11 @@ def table_filler(model: ModelGraph) -> Any:
         return tf.constant(True)
 
     return fill
+
+
+def _averages(model: ModelGraph) -> bool:
+    """Returns True if the gradients of several whole batches are averaged, False if they are added up."""
+    return bool(getattr(model.graph, "_is_loss_scaled_by_optimizer", False))
 
 
 def written_by_graph(model: ModelGraph) -> frozenset[str]:

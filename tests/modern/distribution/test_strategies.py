@@ -25,6 +25,7 @@ from tests.running import python_output
         "split_batches_train_as_one_device",
         "hooks_see_the_whole_batch",
         "summaries_of_one_replica_are_announced",
+        "sums_of_gradients_are_announced",
         "each_replica_draws_its_own_numbers",
         "replicas_write_equal_values",
         "batch_norm_saves_the_mean_of_its_averages",

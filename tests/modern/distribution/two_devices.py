@@ -149,6 +149,15 @@ def summaries_of_one_replica_are_announced(folder: Path) -> None:
     assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == 1
 
 
+def sums_of_gradients_are_announced(folder: Path) -> None:
+    """TensorFlow 1 averages gradients of ``minimize`` alone; the log says where it adds them up."""
+    for name, model, count in (("own", own_gradients, 1), ("minimize", MEAN, 0)):
+        with mock.patch.object(v1.logging, "warn") as said:
+            config = {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+            train_on(engine("modern"), model, folder / name, lambda: regression_input(4, 1), 1, **config)
+        assert sum("are added up, and so is the loss" in call.args[0] for call in said.call_args_list) == count, name
+
+
 def masked(features: Any, labels: Any, mode: str) -> Any:
     """Makes a model that saves random masks, one of them drawn in a loop."""
 
