@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, refused, upstream
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, refused, upstream, variable_of
 from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 from estimator_bridge.modern.graph.side_effects import Effects
@@ -39,12 +39,23 @@ def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
         if not update.untouched:
             why = f"{type(update.optimizer).__name__} applies gradients that were changed first (e.g., by clipping)"
             raise _refused(why, update.op)
-    if sums_loss(model.graph) and model.collection(v1.GraphKeys.REGULARIZATION_LOSSES):
-        why = "its loss is a sum over the batch, and each replica would add the regularization again"
-        raise _refused(why, model.spec.loss.op)
-    problem = nonlinear_part(model.spec.loss, sums_loss(model.graph))
-    if problem is not None:
-        raise _refused(*problem)
+    is_sum = sums_loss(model.graph)
+    for loss in _minimized(model):
+        if is_sum and (
+            model.collection(v1.GraphKeys.REGULARIZATION_LOSSES) or any(map(_reads_variables_alone, linear_leaves(loss)))
+        ):
+            why = "its loss is a sum over the batch, and each replica would add the regularization again"
+            raise _refused(why, loss.op)
+        problem = nonlinear_part(loss, is_sum)
+        if problem is not None:
+            raise _refused(*problem)
+
+
+def _minimized(model: ModelGraph) -> list[Tensor]:
+    """Returns the loss of a step, and the losses whose gradients by variables are computed, each once."""
+    derivations = (one for one in model.derivations if all(variable_of(source) is not None for source in one.sources))
+    losses = [model.spec.loss, *(loss for one in derivations for loss in one.losses)]
+    return list({loss.name: loss for loss in losses}.values())
 
 
 def nonlinear_part(loss: Tensor, declared_sum: bool) -> tuple[str, Operation] | None:
@@ -241,6 +252,11 @@ def _reads_batch(op: Operation) -> bool:
     if op.type in OF_SHAPE_ALONE:
         return False
     return any(one.type == "Placeholder" for one in _values_of(op))
+
+
+def _reads_variables_alone(op: Operation) -> bool:
+    """Returns True for a part of a loss that is computed from variables, and from no batch: regularization, mostly."""
+    return not _depends_on_batch(op) and any(one.type == "VarHandleOp" for one in _values_of(op))
 
 
 def _depends_on_batch(op: Operation) -> bool:

@@ -235,6 +235,20 @@ def summed_and_regularized(features: Any, labels: Any, mode: str) -> Any:
     return minimize(mode, v1.losses.get_total_loss(), v1.train.GradientDescentOptimizer(0.01))
 
 
+def summed_and_decayed(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model whose loss is a declared sum and a decay of the weights that no collection has."""
+    loss = v1.losses.mean_squared_error(labels, linear(features["x"]), reduction="weighted_sum")
+    loss += 0.1 * tf.add_n([tf.nn.l2_loss(one) for one in v1.trainable_variables()])
+    return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+
+def minimizing_more(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that reports a mean, and minimizes a sum."""
+    errors = tf.square(linear(features["x"]) - labels)
+    train_op = v1.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_sum(errors), v1.train.get_global_step())
+    return spec(mode, tf.reduce_mean(errors), train_op)
+
+
 def of_one_size(features: Any, labels: Any, mode: str) -> Any:
     """Makes a model that reshapes to the size of a whole batch."""
     return MEAN(features | {"x": tf.reshape(features["x"], [8, 3])}, labels, mode)
@@ -250,6 +264,8 @@ def changes_by_splitting_are_refused(folder: Path) -> None:
             "the values in the batch",
         ),
         "regularized sum": (summed_and_regularized, "regularization"),
+        "decayed sum": (summed_and_decayed, "regularization"),
+        "minimized sum": (minimizing_more, "adds up the batch"),
     }
     for name, (model, words) in refused.items():
         check_refused(words, lambda: train_on(TWO, model, folder / name))  # noqa: B023
