@@ -4,8 +4,7 @@
 
 Runs each example by ``estimator-bridge run --path modern``, and reads the steps per second that Estimator logs, without the first line.
 Prints a Markdown table: the median of the steps per second of each, and the time of a step in micro-batches, divided by that of a whole
-one within each turn. "by hand" is what a user does instead: as many steps of batches with the rows of a micro-batch, which also update as
-often. Exit code 1 if a step in micro-batches takes more than 1.3 times as long as a whole one.
+one within each turn. "by hand" is what a user does instead: as many steps with the rows of one micro-batch each. Exit code 1 if a step in micro-batches takes more than 1.3 times as long as a whole one.
 """
 
 from __future__ import annotations

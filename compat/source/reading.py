@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -166,10 +167,9 @@ def module_root(script: Path) -> Path:
         names = read_source(script.read_bytes(), str(script)).names
     except (OSError, SyntaxError, BridgeError):
         return script.parent
-    dotted = {
-        name for name in (*(name for name, _, _ in names.imports), *(name for name, _, _ in names.stars)) if name[0] != "."
-    }
-    absent = [name for name in dotted if not name.startswith("tensorflow.") and not any(find_modules(name, script, ()))]
+    others = {"", "tensorflow", *sys.stdlib_module_names}  # the name of a relative import begins with a dot
+    dotted = {name for name, *_ in (*names.imports, *names.stars) if name.partition(".")[0] not in others}
+    absent = [name for name in dotted if not any(find_modules(name, script, ()))]
     for folder in script.parents[:_MOST_ABOVE]:
         if any(any(find_modules(name, script, (folder,))) for name in absent):
             return folder

@@ -70,6 +70,10 @@ class Effects:
         """Returns the effect of one operation and of the functions that it calls."""
         return max(map(_effect, self.kinds(op)))
 
+    def draws(self, op: Operation) -> bool:
+        """Returns True if an operation, or one in the functions that it calls, draws random numbers from the state of a kernel."""
+        return any(_effect(kind) is Effect.DRAW for kind in self.kinds(op))
+
     def kinds(self, op: Operation) -> set[str]:
         """Returns the types of an operation and of all operations in the functions that it calls."""
         if not _takes_functions(op.type):

@@ -445,7 +445,7 @@ class EstimatorCalls:
         made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
         if made and all(isinstance(one, cst.Call) and self._is_factory(one.func) for one in made):
             return code(given["model_fn"])
-        if name not in self._classes or function is None:
+        if not self._classes.get(name) or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(old, "tf.estimator.Estimator", message)
         written, short = self._classes[name], name.rpartition(".")[2]

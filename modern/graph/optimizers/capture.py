@@ -139,7 +139,11 @@ def recorded_updates(replicas: int = 1, in_threads: bool = False) -> Iterator[li
     def scale_loss(loss: Any) -> Any:
         graph = tf.compat.v1.get_default_graph()
         graph._is_loss_scaled_by_optimizer = replicas > 1 and not sums_loss(graph)  # TF1 keeps it there, too
-        return loss * (1.0 / replicas) if graph._is_loss_scaled_by_optimizer else loss
+        if not graph._is_loss_scaled_by_optimizer:
+            return loss
+        scaled = loss * (1.0 / replicas)
+        scaled_losses(graph).add(getattr(scaled, "name", ""))
+        return scaled
 
     def apply_gradients(apply: Any, self: Any, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         if rule_for(self) is None:
@@ -173,6 +177,14 @@ def _scope_again() -> contextlib.AbstractContextManager[Any]:
 def sums_loss(graph: Any) -> bool:
     """Returns True if TF1 adds up the replicas' gradients, as for a loss reduced by SUM, rather than averaging them."""
     return getattr(graph, "_last_loss_reduction", None) in (tf.compat.v1.losses.Reduction.SUM, "sum")
+
+
+def scaled_losses(graph: Any) -> set[str]:
+    """Returns the names of the losses that ``compute_gradients`` divided by the number of replicas."""
+    if not hasattr(graph, "_losses_divided_by_replicas"):
+        graph._losses_divided_by_replicas = set()
+    names: set[str] = graph._losses_divided_by_replicas
+    return names
 
 
 def _before_counting(op: Operation, made: Set[Operation]) -> Operation:

@@ -15,35 +15,10 @@ from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.micro_batches.accumulation import AccumulatingTransplant
-from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches, rows_of
+from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches, WholeBatches, rows_of
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, of_gradients
 from estimator_bridge.modern.parallel.sharded_state import ShardedState
 from estimator_bridge.modern.step.transplant import Parts
-
-
-class WholeBatches(MicroBatches):
-    """Batches of one step, each of which is a micro-batch.
-
-    Args:
-        batches: Flat tensors of each batch.
-        shares: Rows of each batch, divided by the mean number of rows of all workers' batches; None if each batch counts the same.
-    """
-
-    def __init__(self, batches: Sequence[Sequence[Tensor]], shares: Tensor | None = None) -> None:
-        self._batches = [list(batch) for batch in batches]
-        self._shares = shares
-        self.number = len(batches)
-        self.are_equal = shares is None
-        self.count = tf.constant(len(batches), tf.int64)
-
-    def share(self, index: Tensor, sums: bool) -> Tensor | None:
-        """Returns the share of a batch, also where the gradients of all batches are added up."""
-        return None if self._shares is None else self._shares[index]
-
-    def part(self, index: Tensor) -> list[Tensor]:
-        """Returns the tensors of one batch."""
-        own: list[Tensor] = tf.switch_case(tf.cast(index, tf.int32), [lambda batch=batch: batch for batch in self._batches])
-        return own
 
 
 class ElasticTransplant(AccumulatingTransplant):
@@ -83,6 +58,10 @@ class ElasticTransplant(AccumulatingTransplant):
             return None
         loss = self.model.spec.loss
         return of_gradients(gradient for update in made.updates for gradient, _ in update.pairs) | {loss.name: Reduction.MEAN}
+
+    @property
+    def _computes_parts(self) -> bool:
+        return True
 
     def _prepare_losses(self) -> None:
         """Accepts every loss, since each batch has its own, as in each of several workers."""

@@ -20,17 +20,16 @@ from estimator_bridge.modern.graph.fragments import (
     upstream,
 )
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
-from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update, components, sums_loss
+from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update, components, scaled_losses, sums_loss
 from estimator_bridge.modern.graph.random_streams import RandomStreams
-from estimator_bridge.modern.graph.side_effects import Effects
 from estimator_bridge.modern.graph.stages import Plan, Stage
-from estimator_bridge.modern.graph.variables import VariableStore, assigned
+from estimator_bridge.modern.graph.variables import VariableStore, assigned, writes
 from estimator_bridge.modern.parallel.micro_batches.division import Division
-from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches
+from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches, WholeBatches
 from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once, of_gradients
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
-from estimator_bridge.modern.parallel.micro_batches.replicas import check_equal_draws, must_combine, over_replicas
+from estimator_bridge.modern.parallel.micro_batches.replicas import check_equal_updates, must_combine, over_replicas
 from estimator_bridge.modern.parallel.micro_batches.row_checks import check_of, draws
 from estimator_bridge.modern.step.split_checks import adds_up_rows, common_divisor, nonlinear_part, own_quotients
 from estimator_bridge.modern.step.transplant import Parts, Transplant, scaled
@@ -54,7 +53,8 @@ class AccumulatingTransplant(Transplant):
     """A transplant that computes losses and gradients of one micro-batch after the other, and applies those of the whole batch.
 
     What the script does between its gradients and its optimizers, e.g., clipping by the global norm, runs once on the gradients of the
-    whole batch. Metrics see all rows. Other tensors that are watched are those of the last micro-batch.
+    whole batch. Metrics see all rows. Other tensors that are watched are those of the last micro-batch. Where what the script does is right
+    for the gradients of all replicas alone, these are combined first, too.
 
     Args:
         model: Training graph, built for one micro-batch.
@@ -106,7 +106,9 @@ class AccumulatingTransplant(Transplant):
         made = super()._planned(report)
         self._counted = None if self._divisor else self._own_divisor()
         part = "replica" if self._is_combined and self._number == 1 else "micro-batch"
-        self._division = Division(self.model, made, self._statistics, self._reduced(made), self._counted, part)
+        self._division = Division(
+            self.model, made, self._statistics, self._reduced(made), self._counted, part, self._is_combined
+        )
         self._prepare_losses()
         return made
 
@@ -130,11 +132,20 @@ class AccumulatingTransplant(Transplant):
     @property
     def parts(self) -> Parts | None:
         """Parts of which a step sees one batch: pieces of replicas, or micro-batches."""
+        if not self._computes_parts:
+            return super().parts
         return super().parts or Parts("the last micro-batch", "each micro-batch has a part", "Train without --micro")
 
     def is_whole(self, tensor: Tensor) -> bool:
         """Returns True for losses, gradients, what is computed from them, and what depends on no batch."""
+        if not (self._computes_parts or self._split):
+            return super().is_whole(tensor)
         return (self._is_combined or super().is_whole(tensor)) and not self._division.varies(tensor)
+
+    @property
+    def _computes_parts(self) -> bool:
+        """True if a step sees one part of its batch after the other."""
+        return self._number > 1
 
     def _written_by_replicas(self) -> frozenset[str]:
         return assigned(self._division.each) if self._is_combined else super()._written_by_replicas()
@@ -146,10 +157,14 @@ class AccumulatingTransplant(Transplant):
         if not self._is_combined:
             super()._check_replicas(variables, written)
             return
-        after = [op for part in self._division.parts for op in part.after.operations]
-        check_equal_draws(after, Effects(self.model.graph))
+        once = [op for part in self._division.parts for op in (*part.before.operations, *part.after.operations)]
+        trained = {variable.op.name for variable in variables if variable.trainable}
+        updates = [op for name, op in writes(once) if name in trained]
+        updates += [tensor.op for update in self._plan.updates for tensor in update.gradients()]
+        check_equal_updates(once, updates, written)
         if not self._split:
-            logging.info("The script's own optimizer runs once, on the mean of the gradients of %d batches.", self.replicas)
+            way = "sum" if sums_loss(self.model.graph) else "mean"
+            logging.info("What changes variables by gradients runs once, on the %s of those of %d batches.", way, self.replicas)
 
     def _import(self) -> None:
         reduced = self._division.reduced
@@ -215,6 +230,8 @@ class AccumulatingTransplant(Transplant):
 
     def _micro_batches(self, batches: Sequence[Sequence[Tensor]]) -> MicroBatches:
         (batch,) = batches
+        if self._number == 1:
+            return WholeBatches([batch])
         return MicroBatches(self.model.pipeline, self._number, batch)
 
     def _outputs_of(
@@ -242,9 +259,9 @@ class AccumulatingTransplant(Transplant):
     @property
     def _shares(self) -> Mapping[str, Reduction]:
         """Tensors of gradients that are a replica's share: those of a loss that ``compute_gradients`` divided by the replicas."""
-        if not (self._is_combined and getattr(self.model.graph, "_is_loss_scaled_by_optimizer", False)):
-            return {}
-        return of_gradients(gradient for one in self._division.derivations for gradient in one.gradients)
+        divided = scaled_losses(self.model.graph) if self._is_combined else set()
+        shares = [one for one in self._division.derivations if divided.issuperset(loss.name for loss in one.losses)]
+        return of_gradients(gradient for one in shares for gradient in one.gradients)
 
     def _weight(self, batch: Sequence[Tensor]) -> Tensor | None:
         return None if self._is_combined else super()._weight(batch)

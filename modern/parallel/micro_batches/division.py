@@ -51,6 +51,7 @@ class Division:
         reduced: Name of a tensor that is combined -> way of doing so; None for losses and what ``tf.gradients`` returned.
         weight: Divisor by which micro-batches are weighted; None if they count by their rows.
         part: Word for a part of a batch in messages: "micro-batch" or "replica".
+        complete: True to compute all that is combined, whether something reads it or not, so that all workers combine the same.
 
     Attributes:
         reduced: The same, complete.
@@ -71,6 +72,7 @@ class Division:
         reduced: Mapping[str, Reduction] | None = None,
         weight: Tensor | None = None,
         part: str = "micro-batch",
+        complete: bool = False,
     ) -> None:
         self._model = model
         self._part = part
@@ -86,6 +88,8 @@ class Division:
         self.each = self._find_each()
         needed = [one for op in self.each for one in (data_producers(op) if op not in self.core else ())]
         self._before = upstream([*self.core, *needed], self._is_no_part_of_before, data_producers)
+        self._add_up_equal_rows()
+        self._combined = [tensor for tensor in tensors if tensor.op in self.each] if complete else []
         self._check_writes(writes_allowed)
         self._check_updates(plan)
         self._check_rows()
@@ -149,9 +153,23 @@ class Division:
             fix=f"{_WITHOUT[self._part]}, or compute this from the loss alone.",
         )
 
+    def _add_up_equal_rows(self) -> None:
+        """Adds up the rows of sparse gradients whose indices depend on no batch, e.g., of positions: they are the same in each part."""
+        for gradient in (one for part in self.derivations for one in part.gradients if isinstance(one, tf.IndexedSlices)):
+            if gradient.values.op in self.each and gradient.indices.op not in self.each:
+                self.reduced[gradient.values.name] = Reduction.COMBINE
+
     def _check_writes(self, allowed: bool) -> None:
         metrics = {variable.op.name for variable in self._model.collection(v1.GraphKeys.METRIC_VARIABLES)}
+        trained = {variable.op.name for variable in self._model.variables() if variable.trainable}
         for name, op in sorted(writes(self.each), key=lambda pair: pair[1]._id):
+            if name in trained:
+                raise refused(
+                    op,
+                    f"{op.name!r} ({op.type}) changes the trained variable {name!r} by something else than gradients of the whole batch.",
+                    expected="gradients by minimize, compute_gradients or tf.gradients, and what is computed from them alone",
+                    fix=f"{_WITHOUT[self._part]}.",
+                )
             if name not in metrics and not allowed:
                 raise refused(
                     op,
@@ -204,7 +222,7 @@ class Division:
         again = read_again(after, references)
         self._check_order(each - self.core, after)
         outputs = [*stage.fragment.outputs]
-        of_each = _outputs(each, [*outputs, *_inputs(after), *self._weights])
+        of_each = _outputs(each, [*outputs, *_inputs(after), *self._weights, *self._combined])
         of_before = _outputs(before, [*outputs, *_inputs(each | after)])
         placeholders = list(self._model.batch)
         changes = any(self._effects.of(op) is Effect.CHANGE for op in before)

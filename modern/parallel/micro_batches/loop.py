@@ -113,6 +113,33 @@ class MicroBatches:
         return tf.ensure_shape(rows, [self._static, *tensor.shape[1:]])
 
 
+class WholeBatches(MicroBatches):
+    """Batches of one step, each of which is a micro-batch.
+
+    Args:
+        batches: Flat tensors of each batch.
+        shares: Rows of each batch, divided by the mean number of rows of all workers' batches; None if each batch counts the same.
+    """
+
+    def __init__(self, batches: Sequence[Sequence[Tensor]], shares: Tensor | None = None) -> None:
+        self._batches = [list(batch) for batch in batches]
+        self._shares = shares
+        self.number = len(batches)
+        self.are_equal = shares is None
+        self.count = tf.constant(len(batches), tf.int64)
+
+    def share(self, index: Tensor, sums: bool) -> Tensor | None:
+        """Returns the share of a batch, also where the gradients of all batches are added up."""
+        return None if self._shares is None else self._shares[index]
+
+    def part(self, index: Tensor) -> list[Tensor]:
+        """Returns the tensors of one batch."""
+        if self.number == 1:
+            return self._batches[0]
+        own: list[Tensor] = tf.switch_case(tf.cast(index, tf.int32), [lambda batch=batch: batch for batch in self._batches])
+        return own
+
+
 def _sparse_rows(tensor: Any, start: Tensor, end: Tensor) -> Any:
     rest = tensor.dense_shape[1:]
     return tf.sparse.slice(tensor, tf.concat([[start], tf.zeros_like(rest)], 0), tf.concat([[end - start], rest], 0))

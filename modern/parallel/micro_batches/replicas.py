@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute.parameter_server_strategy import ParameterServerStrategyExtended
 
-from estimator_bridge.modern.graph.fragments import Operation, Tensor, refused
+from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.graph.fragments import Operation, Tensor, data_producers, is_source, refused, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph
-from estimator_bridge.modern.graph.side_effects import Effect, Effects
+from estimator_bridge.modern.graph.side_effects import Effects
 from estimator_bridge.modern.parallel.micro_batches.loop import added_rows
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 from estimator_bridge.modern.step.transplant import scaled, written_by_graph
@@ -33,21 +34,32 @@ def must_combine(model: ModelGraph, split: bool, replicas: int) -> bool:
     return not trained.isdisjoint(written_by_graph(model)) or (split and not all(one.untouched for one in model.updates))
 
 
-def check_equal_draws(once: Collection[Operation], effects: Effects) -> None:
-    """Refuses operations that would draw other numbers on each replica, and so make variables of the replicas differ.
+def check_equal_updates(once: Collection[Operation], updates: Collection[Operation], own: Set[str]) -> None:
+    """Refuses what would make the trained variables of the replicas differ.
 
     Args:
         once: Operations that run on each replica with the same inputs.
-        effects: Effects of the graph's operations.
+        updates: Those of them that change trained variables, or compute gradients for an optimizer.
+        own: Operation names of the variables of which each replica has its own value.
     """
     for op in sorted(once, key=lambda op: op._id):
-        if effects.of(op) is Effect.DRAW:
-            raise refused(
-                op,
-                f"{op.name!r} ({op.type}) draws random numbers beside the optimizer, and each replica would draw others.",
-                expected="on several replicas: random numbers that only the loss is computed from",
-                fix="Run on one replica, or use --path legacy.",
-            )
+        if Effects(op.graph).draws(op):
+            raise _differs(op, "draws random numbers beside the optimizer, and each replica would draw others")
+    for op in sorted(upstream(updates, is_source, data_producers), key=lambda op: op._id):
+        for tensor in op.inputs:
+            if tensor.op.type == "VarHandleOp" and tensor.op.name in own:
+                raise _differs(
+                    op, f"reads {tensor.op.name!r} for an update, and each replica computes that from rows of its own"
+                )
+
+
+def _differs(op: Operation, why: str) -> NotSupportedError:
+    return refused(
+        op,
+        f"{op.name!r} ({op.type}) {why}.",
+        expected="on several replicas: updates by gradients, and by what is the same everywhere",
+        fix="Run on one replica, or use --path legacy.",
+    )
 
 
 def over_replicas(
@@ -71,8 +83,10 @@ def over_replicas(
     names = sorted(values.keys() & ways.keys())  # in one order on all workers
     own = {name: values[name] if ways[name] is Reduction.INDICES else scaled(values[name], weights[name]) for name in names}
     added = [name for name in names if ways[name] in (Reduction.COMBINE, Reduction.MEAN)]
-    sums = context.all_reduce(tf.distribute.ReduceOp.SUM, [own[name] for name in added]) if added else []
-    found = {**values, **dict(zip(added, sums, strict=True))}
+    found = dict(values)
+    for dtype in dict.fromkeys(own[name].dtype for name in added):  # what travels together has one type
+        of_type = {name: own[name] for name in added if own[name].dtype == dtype}
+        found |= zip(of_type, context.all_reduce(tf.distribute.ReduceOp.SUM, list(of_type.values())), strict=True)
     for name in names:
         if ways[name] in (Reduction.JOIN, Reduction.INDICES):
             found[name] = context.all_gather(own[name], axis=0)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cli.main import main
+from estimator_bridge.compat.source.reading import module_root
 from tests.running import ROOT
 
 Run = Callable[..., tuple[int, str, str]]
@@ -267,12 +268,11 @@ def test_modules_are_found_from_the_folder_in_which_python_starts(
     for folder in (top / ".git", top / "models" / "parts"):
         folder.mkdir(parents=True)
     script = OF_BLOCKS.replace("from blocks", "from models.parts.blocks")
-    script += "from data.rows import count\nfrom above import more\n"
+    script += "from data.rows import count\n"
     (top / "models" / "train.py").write_text(script)
     (top / "models" / "parts" / "blocks.py").write_text(BLOCKS + "\n\ndef other():\n    return tf.train.get_global_step()\n")
     (top / "data").mkdir()
     (top / "data" / "rows.py").write_text("count = 1\n")
-    (tmp_path / "above.py").write_text("import tensorflow as tf\nmore = tf.layers.dense\n")
     monkeypatch.chdir(top / "models")
     code, _, err = run("--out", tmp_path / "new", "train.py")
     assert code == 0, err
@@ -280,6 +280,12 @@ def test_modules_are_found_from_the_folder_in_which_python_starts(
     assert sorted(new) == ["data/rows.py", "models/parts/blocks.py", "models/train.py"]
     assert "self.dense = tf_keras.layers.Dense(units=1" in new["models/train.py"]
     assert "parts.blocks" not in new["models/train.py"].replace("models.parts.blocks", "")
+
+    (tmp_path / "above.py").touch()
+    (top / "other.py").write_text("import tensorflow, above\n")
+    assert module_root(top / "other.py") == top
+    (top / ".git").rmdir()
+    assert module_root(top / "other.py") == tmp_path
 
 
 def test_a_function_of_another_module_may_return_the_model_function(run: Run, tmp_path: Path) -> None:

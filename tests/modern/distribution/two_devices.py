@@ -382,16 +382,72 @@ def numbers_drawn_beside_an_optimizer_are_refused(folder: Path) -> None:
 
 
 def rows_beside_gradients_are_refused(folder: Path) -> None:
-    """Each replica has rows of its own, and the gradients are those of all."""
+    """Each replica has rows of its own, and the gradients are those of all: by an optimizer of TensorFlow, by the script, and in two steps."""
+
+    def scaled_by_rows(apply: Callable[[Any], Any]) -> Any:
+        def model_fn(features: Any, labels: Any, mode: str) -> Any:
+            loss = squared(linear(features["x"]), labels)
+            variables = v1.trainable_variables()
+            mixed = [one * tf.reduce_max(labels) for one in tf.gradients(loss, variables)]
+            with tf.control_dependencies([apply(list(zip(mixed, variables, strict=True)))]):
+                return spec(mode, loss, v1.assign_add(v1.train.get_global_step(), 1).op)
+
+        return model_fn
+
+    def by_script(pairs: Any) -> Any:
+        return tf.group(*[variable.assign_sub(0.1 * gradient) for gradient, variable in pairs])
+
+    def by_sums(pairs: Any) -> Any:
+        zeros = v1.zeros_initializer()
+        sums = [v1.get_variable(v.op.name + "/sum", v.shape, trainable=False, initializer=zeros) for _, v in pairs]
+        added = [v1.assign_add(total, gradient) for total, (gradient, _) in zip(sums, pairs, strict=True)]
+        return by_script([(total, variable) for total, (_, variable) in zip(added, pairs, strict=True)])
+
+    own = {
+        "which is different in each replica and no gradient by tf.gradients": lambda pairs: v1.train.GradientDescentOptimizer(
+            0.1
+        ).apply_gradients(pairs),
+        "changes the trained variable 'dense/kernel' by something else": by_script,
+        "for an update, and each replica computes that from rows of its own": by_sums,
+    }
+    for words, apply in own.items():
+        check_refused(words, lambda: train_on(TWO, scaled_by_rows(apply), folder / words[:5]))  # noqa: B023
+
+
+def places_and_a_scalar_train_as_one_device(folder: Path) -> None:
+    """A table that is looked up at the same places for each row, a number beside the batch, and a loss of another type."""
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
-        loss = squared(linear(features["x"]), labels)
+        table = v1.get_variable("places", [3, 1], initializer=v1.ones_initializer())
+        x = features["x"] * tf.nn.embedding_lookup(table, tf.range(3))[:, 0] * features["scale"]
+        loss = tf.cast(squared(linear(x), labels), tf.float64)
+        reported = tf.cast(loss, tf.float32)
         variables = v1.trainable_variables()
-        mixed = [one * tf.reduce_max(labels) for one in tf.gradients(loss, variables)]
-        pairs = zip(mixed, variables, strict=True)
-        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).apply_gradients(pairs, v1.train.get_global_step()))
+        gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 0.1)
+        updates = [
+            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+            for gradient, variable in zip(gradients, variables, strict=True)
+        ]
+        with tf.control_dependencies(updates):
+            return spec(mode, reported, v1.assign_add(v1.train.get_global_step(), 1).op)
 
-    check_refused("which is different in each replica and no gradient by tf.gradients", lambda: train_on(TWO, model_fn, folder))
+    def batches(size: int) -> Any:
+        return regression_input(size, 1).map(lambda features, labels: (features | {"scale": tf.constant(0.5)}, labels))
+
+    config = {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+    found = train_on(engine("modern"), model_fn, folder / "two", lambda: batches(4), 5, **config)
+    assert_close(found, train_on(engine("modern"), model_fn, folder / "one", lambda: batches(8), 5), 2e-6)
+    alone = train_on(engine("modern"), model_fn, folder / "alone", lambda: regression_input(8, 1).map(whole), 5)
+    assert_close(
+        train_on(engine("modern", micro=2), model_fn, folder / "micro", lambda: regression_input(8, 1).map(whole), 5),
+        alone,
+        2e-6,
+    )
+
+
+def whole(features: Any, labels: Any) -> Any:
+    """Returns a batch whose number is a column."""
+    return features | {"scale": tf.ones_like(labels)}, labels
 
 
 def each_replica_evaluates_batches_of_its_own(folder: Path) -> None:

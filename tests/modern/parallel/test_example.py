@@ -34,11 +34,17 @@ def test_the_first_losses_are_those_of_tensorflow_1_on_whole_batches() -> None:
 )
 def test_two_workers_with_half_of_a_batch_each_update_as_one_with_the_whole(tmp_path: Path, options: str) -> None:
     """The script's own optimizer runs once, on the mean of the workers' gradients, and so does clipping before it. The checkpoint goes on
-    without the plan, on the legacy path.
+    without the plan, on the legacy path. The chief alone writes a summary of a term of the loss.
     """
+    text, of_mean = SCRIPT.read_text(), "    loss = tf.reduce_mean(losses)\n"
+    assert of_mean in text
+    term = (
+        "    term = tf.reduce_mean(losses)\n    tf.summary.scalar('term', term)\n    loss = term + 0.0 * tf.nn.l2_loss(table)\n"
+    )
+    (tmp_path / "train.py").write_text(text.replace(of_mean, term))
     command = [sys.executable, "-m", "estimator_bridge", "launch", "--path", "modern", "--log-dir", "logs", *options.split()]
     flags = ["--train_steps=6", "--log_steps=1", "--batch_size=32", "--model_dir=model"]
-    subprocess.run([*command, str(SCRIPT), *flags], cwd=tmp_path, capture_output=True, check=True)
+    subprocess.run([*command, "train.py", *flags], cwd=tmp_path, capture_output=True, check=True)
     losses = logged_losses((tmp_path / "logs" / "chief-0.log").read_text())
     np.testing.assert_allclose(losses[:5], TENSORFLOW_1_15_5, rtol=1e-6)
     command = [
@@ -48,7 +54,7 @@ def test_two_workers_with_half_of_a_batch_each_update_as_one_with_the_whole(tmp_
         "run",
         "--path",
         "legacy",
-        str(SCRIPT),
+        "train.py",
         "--train_steps=8",
         "--model_dir=model",
     ]

@@ -145,10 +145,11 @@ def _located(script: Path) -> tuple[Path, Path]:
     """Returns a script and the folder of its modules, as paths from here where that is possible."""
     from estimator_bridge.compat.source.reading import module_root
 
-    root, here = module_root(script.absolute()), Path.cwd()
+    absolute, here = script.resolve(), Path.cwd()
+    root = module_root(absolute)
     if script.is_absolute() or not root.is_relative_to(here):
-        return script.absolute(), root
-    return script, root.relative_to(here)
+        return absolute, root
+    return absolute.relative_to(here), root.relative_to(here)
 
 
 def _sources(script: Path, root: Path, python2: bool) -> dict[Path, Source]:
