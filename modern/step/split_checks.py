@@ -12,7 +12,8 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph, v1
 from estimator_bridge.modern.graph.optimizers.capture import Update, sums_loss
 from estimator_bridge.modern.graph.side_effects import Effects
 
-_LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast")
+_LINEAR = ("Identity", "Add", "AddV2", "AddN", "Sub", "Neg", "Mul", "RealDiv", "DivNoNan", "Reshape", "Squeeze", "Cast", "CheckNumerics",
+           "ExpandDims", "StopGradient")  # fmt: skip
 _SUMS = ("Sum", "L2Loss")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 _OF_FIXED_SHAPE = ("Sum", "Prod", "StridedSlice")
@@ -218,6 +219,8 @@ def _linear_parents(op: Operation) -> list[Operation]:
     """Returns the terms and factors of an operation, but none of a quotient by the batch, whose numerator is the sum of a mean."""
     if op.type in _QUOTIENTS and (_depends_on_batch(op.inputs[1].op) or _counts_rows(op.inputs[1].op, op.inputs[0].op)):
         return []
+    if op.type == "Print" or (op.type == "Mean" and op.inputs[0].shape.rank == 0):
+        return [op.inputs[0].op]
     return [tensor.op for tensor in op.inputs] if op.type in _LINEAR else []
 
 

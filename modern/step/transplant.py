@@ -62,6 +62,7 @@ class Transplant:
         wanted: Variable of booleans: for each of ``observations``, whether to compute it.
         due: For each group of ``watched``, whether it is needed of the step at which something is due; for ``set_wanted`` there.
         pieces: Number of replicas that share one batch.
+        whole: Batch of which the replica that is being traced has a piece, for one of the replicas; else None.
         interrupt: Function that makes the other workers, which go on training, call ``follow``; None before and after a training.
 
     Raises:
@@ -71,6 +72,7 @@ class Transplant:
     _wanted: list[bool]
     wanted: Any
     due: Sequence[bool] = ()
+    whole: Sequence[Tensor] | None = None
     interrupt: Callable[[], object] | None = None
 
     def __init__(

@@ -201,6 +201,8 @@ class StepLoop:
         own = batches if self.distribution.step_batches else [replica_rows(batches, self.distribution)]
         tensors = [batch[:-1] for batch in own] if self.audited else own
         digest = tf.add_n([batch[-1][0] for batch in own]) if self.audited else tf.constant(0, tf.int64)
+        is_first = self.distribution.split and self.distribution.replica == 0
+        self.transplant.whole = (batches[0][:-1] if self.audited else batches[0]) if is_first else None
         early = self._watched.read_early(tf.logical_or(full, before + 1 >= to.until))
         with tf.control_dependencies(tf.nest.flatten(batches)):  # again in the thread of each replica
             loss, known = self.transplant.step(*tensors)

@@ -155,7 +155,9 @@ def training_model(
     """
     latest = tf.train.latest_checkpoint(estimator.model_dir)
     seed = common_seed(input_fn, distribution) if seed is None else seed
-    given = with_context(input_fn, distribution.workers, distribution.worker, distribution.replicas)
+    given = with_context(
+        input_fn, distribution.workers, distribution.worker, 1 if distribution.split else distribution.replicas
+    )
     micro = distribution.micro_batches
     own = distribution.graph_replicas, distribution.split, seed, micro, distribution.around_model
     return model_graph.build(estimator, given, model_graph.TRAIN, latest, *own)

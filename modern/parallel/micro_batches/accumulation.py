@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -119,6 +120,7 @@ class AccumulatingTransplant(Transplant):
     def _prepare_losses(self) -> None:
         """Refuses losses that micro-batches do not make up, and finds what a sum over them would count too often."""
         if self._number == 1:
+            self._declares_sum = sums_loss(self.model.graph)
             return
         losses = losses_of(self.model, self._division.derivations)
         self._declares_sum = sums_loss(self.model.graph)
@@ -185,13 +187,13 @@ class AccumulatingTransplant(Transplant):
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
             loop = self._pipelined(own, self._pieces(part.each, store)) if self._pipeline else Loop(*own)
             loop.divisor = divisor
-            if self._needs_independent_rows and not any(
+            if (self._needs_independent_rows or self._checks_pieces) and not any(
                 tensor.op in self._division.each for tensor in part.each.fragment.inputs
             ):
                 ops = part.each.operations & self._division.core
                 sums = None if self._declares_sum else self._sums
                 made = ops, part.each.fragment.outputs, reduced, apart.function, leaves, sums, self._once, divisor
-                loop.check = check_of(*made)
+                loop.check = check_of(*made, may_skip=self._checks_pieces)
             runs = [
                 (part.before, function(part.before.fragment)),
                 (part.each, loop),
@@ -215,6 +217,20 @@ class AccumulatingTransplant(Transplant):
         forward = upstream([loss.op for loss in losses], is_source)
         own = self._devices, self._pipeline, self.model.references
         return pieces(each, self._division.core, forward, *own, store.function)
+
+    @functools.cached_property
+    def _checks_pieces(self) -> bool:
+        """True if the first batch shows whether pieces of replicas make it up: not beside batch norm, which sees a piece in any case."""
+        if not (self._split and self._number == 1):
+            return False
+        metrics = {variable.op.name for variable in self.model.collection(v1.GraphKeys.METRIC_VARIABLES)}
+        own = sorted(assigned(self._division.each) - metrics)
+        if own:
+            logging.warn(
+                "Whether the rows of a batch depend on each other is not checked, since each replica changes %s by its own rows.",
+                own[0],
+            )
+        return not own
 
     @property
     def _needs_independent_rows(self) -> bool:
@@ -242,11 +258,14 @@ class AccumulatingTransplant(Transplant):
             same = [name for name, way in self._shares.items() if name in made and way in (Reduction.COMBINE, Reduction.JOIN)]
             return made | {name: scaled(made[name], float(self.replicas)) for name in same}
         micro = self._micro_batches(batches)
+        checked = micro if self._number > 1 else None
+        if self._checks_pieces and self.whole is not None:
+            checked = MicroBatches(self.model.pipeline, self.pieces, self.whole)
         if self._divisor and self._whole_divisor:
             # The mean of the parts' sums, each divided by its share of the batch's divisor, is the sum of all divided by that divisor.
             whole = self._whole_divisor(batches[0])
             known = {**known, self._divisor.of_batch.name: whole / tf.cast(micro.count, whole.dtype)}
-        with tf.control_dependencies([run.check.run(micro, known)] if run.check else []):
+        with tf.control_dependencies([run.check.run(checked, known)] if run.check and checked else []):
             values = run.run(micro, known, self._once() if self._sums else {})
         return self._over_replicas(values, batches[-1]) if self._is_combined else values
 

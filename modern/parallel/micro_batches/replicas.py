@@ -18,11 +18,12 @@ from estimator_bridge.modern.step.transplant import scaled, written_by_graph
 
 
 def must_combine(model: ModelGraph, split: bool, replicas: int) -> bool:
-    """Returns True if the script changes gradients, or variables by them, in a way that is right for those of all replicas alone.
+    """Returns True if what the script makes of its loss and gradients is right for those of all replicas alone.
 
     Args:
         model: Training graph.
-        split: True if each replica takes part of one batch. Else an optimizer of TensorFlow adds up what replicas made of their gradients.
+        split: True if each replica takes part of one batch. Else an optimizer of TensorFlow adds up what replicas made of their gradients,
+            and only what the script changes by itself must be computed once.
         replicas: Number of gradients that a step adds up.
     """
     extended = tf.distribute.get_strategy().extended
@@ -31,7 +32,7 @@ def must_combine(model: ModelGraph, split: bool, replicas: int) -> bool:
     ):  # where each replica would update the same variables
         return False
     trained = {variable.op.name for variable in model.variables() if variable.trainable}
-    return not trained.isdisjoint(written_by_graph(model)) or (split and not all(one.untouched for one in model.updates))
+    return split or not trained.isdisjoint(written_by_graph(model))
 
 
 def check_equal_updates(once: Collection[Operation], updates: Collection[Operation], own: Set[str]) -> None:

@@ -30,7 +30,6 @@ _NOISE = 1e-6
 _LARGE = 65_536
 """Elements from which a gradient is compared by random projections: in float64 all of them would take more memory than a step."""
 _PROBES, _COLUMNS = 16, 1024
-_WITHOUT = "Train without --micro."
 _MARK, _NO_MEAN, _TOO_FEW = (f"estimator_bridge: {what}" for what in ("dependent rows", "no mean", "too few rows"))
 
 
@@ -46,6 +45,7 @@ class RowCheck:
         sums: True if losses must be sums over the rows, False for means; None for sums that are declared, which are not checked.
         once: Function that returns what each sum adds, but the batch has once: name of a loss or gradient -> value.
         divisor: Name of the number by which sums are divided, which makes means of them, see ``Loop.divisor``; empty without one.
+        may_skip: True to accept a first batch that has too few rows.
 
     Attributes:
         sees_sums: True if sums can be told from means.
@@ -61,7 +61,9 @@ class RowCheck:
         sums: bool | None,
         once: Callable[[], Mapping[str, Tensor]],
         divisor: str = "",
+        may_skip: bool = False,
     ) -> None:
+        self._may_skip = may_skip
         self._sums = sums
         self._divisor = divisor
         self._once = once
@@ -87,11 +89,16 @@ class RowCheck:
             micro: Batch.
             known: Inputs of the operations by their names, other than the batch.
         """
-        done = tf.cond(self._done, lambda: tf.constant(True), lambda: self._compare(micro, known))
+        is_passed = self._done | (self._may_skip & (micro.rows_of_smallest < self._least))
+        done = tf.cond(is_passed, lambda: tf.constant(True), lambda: self._compare(micro, known))
         return self._done.assign(done, read_value=False)
 
+    @property
+    def _least(self) -> int:
+        return 4 if self._sums or self._divisor else 2  # sums are seen by halves alone
+
     def _compare(self, micro: MicroBatches, known: Mapping[str, Any]) -> Tensor:
-        least = 4 if self._sums or self._divisor else 2  # sums are seen by halves alone
+        least = self._least
         enough = tf.debugging.Assert(micro.rows_of_smallest >= least, [_TOO_FEW, micro.rows_of_smallest, least])
         with tf.control_dependencies([enough] if enough is not None else []):
             inputs = {**known, **dict(zip(self._leaves, micro.exchanged(tf.constant(0, tf.int64)), strict=True))}
@@ -150,6 +157,7 @@ def check_of(
     sums: bool | None,
     once: Callable[[], Mapping[str, Tensor]],
     divisor: str = "",
+    may_skip: bool = False,
 ) -> RowCheck | None:
     """Returns the check of some operations; None, with a warning, if random numbers depend on the values of a batch."""
     values_of = upstream([one.op for one in draws(ops)], lambda op: op.type in OF_SHAPE_ALONE, data_producers)
@@ -158,7 +166,7 @@ def check_of(
             "Whether the rows of a batch depend on each other could not be checked, since random numbers depend on them."
         )
         return None
-    return RowCheck(ops, outputs, reduced, function, leaves, sums, once, divisor)
+    return RowCheck(ops, outputs, reduced, function, leaves, sums, once, divisor, may_skip)
 
 
 @contextlib.contextmanager
@@ -166,17 +174,20 @@ def row_refusals(micro: int) -> Iterator[None]:
     """While active, replaces the error of a failed ``RowCheck``; of another failed step in several micro-batches it tells what to try.
 
     Args:
-        micro: Number of micro-batches of a step.
+        micro: Number of micro-batches of a step; with 1, replicas have pieces of a batch.
 
     Raises:
         NotSupportedError: The rows of a batch depend on each other, there are too few of them, or some tensors have more than others.
     """
+    parts, without = (
+        ("micro-batches", "Train without --micro") if micro > 1 else ("pieces of the replicas", "Run on one replica")
+    )
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
         if UNEQUAL in error.message:
             raise NotSupportedError(
-                UNEQUAL, expected="features and labels with the batch as first axis", fix=_WITHOUT
+                UNEQUAL, expected="features and labels with the batch as first axis", fix=f"{without}."
             ) from error
         found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)(?:\W+(\d+))?", error.message)
         if found is None:
@@ -195,17 +206,19 @@ def row_refusals(micro: int) -> Iterator[None]:
             ) from error
         if found[1] == _NO_MEAN:
             raise NotSupportedError(
-                "The micro-batches of this model do not make up its batch: its loss is neither the mean nor the sum over the rows.",
-                expected="losses and gradients of a micro-batch that are the mean of those of its halves, or the sum, if the loss is one",
+                f"The {parts} do not make up the batch of this model: its loss is neither the mean nor the sum over the rows.",
+                expected="losses and gradients of a part that are the mean of those of its halves, or the sum, if the loss is one",
                 received=f"another value of {found[2]!r}",
-                fix="Train without --micro, or write the loss as a mean over the rows.",
+                fix=f"{without}, or write the loss as a mean over the rows.",
             ) from error
         raise NotSupportedError(
-            "The rows of a batch depend on each other, so the micro-batches of this model do not make up its batch.",
-            expected="losses and gradients that add up to the same when two micro-batches exchange half of their rows",
+            f"The rows of a batch depend on each other, so the {parts} do not make up the batch of this model.",
+            expected="losses and gradients that add up to the same when two parts exchange half of their rows",
             received=f"another value of {found[2]!r}",
-            fix="Train without --micro, or add --micro-statistics to let batch norm, negatives of the same batch and the like see one "
-            "micro-batch at a time.",
+            fix=f"{without}, or add --micro-statistics to let batch norm, negatives of the same batch and the like see one micro-batch "
+            "at a time."
+            if micro > 1
+            else f"{without}, or set RunConfig(train_distribute=...), so that each replica takes whole batches.",
         ) from error
 
 

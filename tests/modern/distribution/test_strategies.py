@@ -34,6 +34,7 @@ from tests.running import python_output
         "optimizers_of_a_script_take_the_mean_of_whole_batches",
         "numbers_drawn_beside_an_optimizer_are_refused",
         "rows_beside_gradients_are_refused",
+        "pieces_that_do_not_make_up_a_batch_are_refused",
         "places_and_a_scalar_train_as_one_device",
         "each_replica_evaluates_batches_of_its_own",
     ],

@@ -70,6 +70,12 @@ def declared_mean(features: Any, labels: Any, mode: str) -> Any:
     return minimize(mode, loss, v1.train.AdamOptimizer(0.05))
 
 
+def by_loss(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model whose rate depends on the loss of the batch."""
+    loss = squared(linear(features["x"]), labels)
+    return minimize(mode, loss, v1.train.MomentumOptimizer(tf.where(loss > 2.0, 0.1, 0.01) / (1.0 + loss), 0.9))
+
+
 def scheduled() -> Any:
     """Returns an optimizer with a decaying rate."""
     return v1.train.AdamOptimizer(v1.train.exponential_decay(0.1, v1.train.get_global_step(), 3, 0.5))
@@ -90,6 +96,7 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "clipped": MODELS["clipped"],
         "own optimizer": MODELS["BERT-style"],
         "in a cond": accumulating,
+        "rate by loss": by_loss,
     }
     for name, model in models.items():
         for batch_size in (8, 7) if name in {"mean", "sum", "slices", "own optimizer"} else (7,):
@@ -249,6 +256,46 @@ def minimizing_more(features: Any, labels: Any, mode: str) -> Any:
     return spec(mode, tf.reduce_mean(errors), train_op)
 
 
+def pieces_that_do_not_make_up_a_batch_are_refused(folder: Path) -> None:
+    """Before the first update, by the first batch: no operation's name tells these."""
+    unlike = np.linspace(0.1, 1.0, 48, dtype=np.float32).reshape(48, 1)
+
+    def unlike_rows() -> Any:
+        numbers = tf.data.Dataset.from_tensor_slices(unlike).batch(8)
+        return tf.data.Dataset.zip((regression_input(8, 1), numbers)).map(
+            lambda batch, more: (batch[0] | {"more": more}, batch[1])
+        )
+
+    def in_batch(errors: Any, features: Any) -> Any:
+        return tf.reduce_mean(tf.nn.softmax(errors[:, 0]) * features["more"][:, 0])
+
+    def per_row(features: Any, labels: Any, mode: str) -> Any:
+        errors = tf.square(linear(features["x"]) - labels)[:, 0]
+        train_op = v1.train.GradientDescentOptimizer(0.01).minimize(errors, v1.train.get_global_step())
+        return spec(mode, tf.reduce_mean(errors), train_op)
+
+    depends, no_mean = "The rows of a batch depend on each other", "its loss is neither the mean nor the sum over the rows"
+    refused = {
+        "root": (reducing(lambda errors, _: tf.sqrt(tf.reduce_mean(errors))), depends),
+        "product of means": (reducing(lambda e, x: tf.reduce_mean(e) * tf.reduce_mean(x["more"])), depends),
+        "in batch": (reducing(in_batch), depends),
+        "scaled by rows": (reducing(lambda e, x: tf.reduce_mean(e) * tf.cast(tf.shape(x["x"])[0], tf.float32)), no_mean),
+        "loss of each row": (per_row, no_mean),
+    }
+    for name, (model, words) in refused.items():
+        check_refused(words, lambda: train_on(TWO, model, folder / name, unlike_rows))  # noqa: B023
+        assert not list((folder / name).glob("model.ckpt-[1-9]*")), name
+
+    def with_bank() -> Any:
+        bank = tf.data.Dataset.from_tensors(tf.ones([100, 3])).repeat()
+        return tf.data.Dataset.zip((regression_input(8, 1), bank)).map(
+            lambda batch, more: (batch[0] | {"bank": more}, batch[1])
+        )
+
+    model = reducing(lambda errors, x: tf.reduce_mean(errors) + 0.0 * tf.reduce_mean(x["bank"]))
+    check_refused("different numbers of rows", lambda: train_on(TWO, model, folder / "bank", with_bank))
+
+
 def of_one_size(features: Any, labels: Any, mode: str) -> Any:
     """Makes a model that reshapes to the size of a whole batch."""
     return MEAN(features | {"x": tf.reshape(features["x"], [8, 3])}, labels, mode)
@@ -263,6 +310,11 @@ def changes_by_splitting_are_refused(folder: Path) -> None:
             reducing(lambda errors, x: tf.reduce_sum(errors) / (1 + tf.reduce_sum(tf.nn.relu(x["x"])))),
             "the values in the batch",
         ),
+        "weighted, in a mean": (
+            reducing(lambda errors, x: tf.reduce_mean(v1.losses.compute_weighted_loss(errors, tf.nn.relu(x["x"][:, :1])))),
+            "the values in the batch",
+        ),
+        "printed sum": (reducing(lambda errors, _: v1.Print(tf.reduce_sum(errors), [])), "adds up the batch"),
         "regularized sum": (summed_and_regularized, "regularization"),
         "decayed sum": (summed_and_decayed, "regularization"),
         "minimized sum": (minimizing_more, "adds up the batch"),
