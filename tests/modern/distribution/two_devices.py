@@ -148,12 +148,27 @@ def hooks_see_the_whole_batch(folder: Path) -> None:
 
 
 def summaries_of_one_replica_are_announced(folder: Path) -> None:
-    """The path that splits batches says once that summaries show the first replica's rows."""
-    with mock.patch.object(v1.logging, "warn") as said:
-        for path in (TWO, ONE):
-            made = estimator(MEAN, folder / f"said-{path is ONE}", save_summary_steps=1)
-            path.train(made, lambda: regression_input(8, 1), steps=2)
-    assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == 1
+    """The path that splits batches says once that summaries show the first replica's rows; the loss is that of all."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        v1.summary.scalar("rows", tf.reduce_mean(features["x"]))
+        return MEAN(features, labels, mode)
+
+    for model, count in ((model_fn, 1), (MEAN, 0)):
+        with mock.patch.object(v1.logging, "warn") as said:
+            for path in (TWO, ONE):
+                made = estimator(model, folder / f"said-{count}-{path is ONE}", save_summary_steps=1)
+                path.train(made, lambda: regression_input(8, 1), steps=2)
+        assert sum("first replica's rows" in call.args[0] for call in said.call_args_list) == count
+    ours, theirs = (event_losses(folder / f"said-0-{is_one}") for is_one in (False, True))
+    assert len(ours) == 2
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def event_losses(folder: Path) -> list[float]:
+    """Returns the losses that the summaries of a training have."""
+    events = (event for path in folder.glob("events*") for event in v1.train.summary_iterator(str(path)))
+    return [value.simple_value for event in events for value in event.summary.value if value.tag == "loss"]
 
 
 def sums_of_gradients_are_announced(folder: Path) -> None:
