@@ -23,6 +23,7 @@ from tests.running import python_output
     "claim",
     [
         "split_batches_train_as_one_device",
+        "an_input_fn_gives_batches_for_all_replicas",
         "hooks_see_the_whole_batch",
         "summaries_of_one_replica_are_announced",
         "sums_of_gradients_are_announced",

@@ -113,6 +113,19 @@ def split_batches_train_as_one_device(folder: Path) -> None:
                 raise AssertionError(f"{name}, batches of {batch_size}") from error
 
 
+def an_input_fn_gives_batches_for_all_replicas(folder: Path) -> None:
+    """It would divide its batch by the replicas that it is told of."""
+    told: list[int] = []
+
+    def batches(input_context: Any = None) -> Any:
+        told.append(input_context.num_replicas_in_sync)
+        return regression_input(8 // input_context.num_replicas_in_sync, 1)
+
+    found = train_on(TWO, MEAN, folder / "two", batches, 3)
+    assert set(told) == {1}
+    assert_close(found, train_on(ONE, MEAN, folder / "one", lambda: regression_input(8, 1), 3), 2e-6)
+
+
 class AskingHook(v1.train.SessionRunHook):
     """Asks for a tensor by name, or for the loss, and for the global step."""
 
