@@ -84,6 +84,9 @@ def own_share(
     return dataset.shard(number, index), sentence
 
 
+UNEQUAL = "The tensors of a batch have different numbers of rows, so no part can be cut out of them."
+
+
 def replica_rows(batches: Sequence[Sequence[Tensor]], distribution: Distribution) -> Sequence[Tensor]:
     """Returns the tensors that the current replica trains on; call it in a replica's context.
 
@@ -120,7 +123,8 @@ def piece_of(batch: Sequence[Tensor], index: int, pieces: int) -> tuple[Tensor, 
     rows = size // pieces if size is not None and size % pieces == 0 else None
     total = tf.shape(batch[0], out_type=tf.int64)[0]
     enough = tf.debugging.assert_greater_equal(total, tf.constant(pieces, tf.int64), "A batch has fewer rows than replicas.")
-    with tf.control_dependencies([enough] if enough is not None else []):
+    checks = [tf.debugging.assert_equal(tf.shape(one, out_type=tf.int64)[0], total, UNEQUAL) for one in batch[1:]]
+    with tf.control_dependencies([check for check in (enough, *checks) if check is not None]):
         start, end = index * total // pieces, (index + 1) * total // pieces
     return tuple(tf.ensure_shape(tensor[start:end], [rows, *tensor.shape[1:]]) for tensor in batch)
 

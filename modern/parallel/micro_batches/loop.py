@@ -7,12 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.modern.distribution.input_sharding import UNEQUAL
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor
 from estimator_bridge.modern.graph.input_pipeline import InputPipeline
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
-
-UNEQUAL = "The tensors of a batch have different numbers of rows, so no micro-batch can be cut out of them."
-
 
 _ADDED = (Reduction.COMBINE, Reduction.MEAN, Reduction.WEIGHT)
 

@@ -16,9 +16,10 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.modern.distribution.input_sharding import UNEQUAL
 from estimator_bridge.modern.graph.fragments import Fragment, Operation, Tensor, data_producers, is_source, upstream
 from estimator_bridge.modern.graph.side_effects import Effect, Effects
-from estimator_bridge.modern.parallel.micro_batches.loop import UNEQUAL, MicroBatches, looped, weight_of
+from estimator_bridge.modern.parallel.micro_batches.loop import MicroBatches, looped, weight_of
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
 from estimator_bridge.modern.step.split_checks import OF_SHAPE_ALONE
 

@@ -321,7 +321,9 @@ def pieces_that_do_not_make_up_a_batch_are_refused(folder: Path) -> None:
         )
 
     model = reducing(lambda errors, x: tf.reduce_mean(errors) + 0.0 * tf.reduce_mean(x["bank"]))
-    check_refused("different numbers of rows", lambda: train_on(TWO, model, folder / "bank", with_bank))
+    for micro in (1, 2):
+        both = engine("modern", replicas=2, micro=micro)
+        check_refused("different numbers of rows", lambda: train_on(both, model, folder / f"bank-{micro}", with_bank))  # noqa: B023
 
 
 def of_one_size(features: Any, labels: Any, mode: str) -> Any:
