@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib
@@ -230,10 +230,26 @@ def build(
 
 @contextlib.contextmanager
 def _counted_replicas(number: int) -> Iterator[None]:
-    """While active, tf.distribute tells the script how many replicas train: it may scale its loss, learning rate or batch by that."""
+    """While active, tf.distribute tells the script how many replicas train: it may scale its loss, learning rate or batch by that.
+
+    What would combine values of several replicas is refused: the graph is that of one.
+    """
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise NotSupportedError(
+            "The model_fn combines values of the replicas itself.",
+            expected="a model_fn that leaves that to its optimizer",
+            received=f"ReplicaContext.all_reduce or all_gather, called by a model_fn for {number} replicas",
+            fix="Train on one replica, or with --path legacy.",
+        )
+
+    owners = distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase
     with contextlib.ExitStack() as stack:
-        for owner in (distribute_lib.StrategyBase, distribute_lib.ReplicaContextBase):
+        for owner in owners:
             stack.enter_context(replaced(owner, num_replicas_in_sync=property(lambda _: number)))
+        if number > 1:
+            stack.enter_context(replaced(distribute_lib.ReplicaContextBase, all_reduce=refuse))
+            stack.enter_context(replaced(distribute_lib.ReplicaContext, all_gather=refuse))
         yield
 
 

@@ -22,20 +22,28 @@ _SELECTIONS = ("Where", "DynamicPartition", *_UNIQUE)
 """Types of operations whose results have rows for some rows of a batch, by its values; ``tf.boolean_mask`` is one."""
 _OF_EVERY_ROW = re.compile("Segment|(?<!TensorArray)Scatter|Stitch|SparseToDense|SparseReduce|SparseTensorDense|RaggedTensorTo")
 """Parts of the types of operations that bring selected rows, or values of sparse tensors, back to where they belong."""
+_MEANS = ("Mean", "FusedBatchNorm")
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
-def check_split(model: ModelGraph, updates: Sequence[Update]) -> None:
+def check_split(model: ModelGraph, updates: Sequence[Update], writes: Iterable[tuple[str, Operation]]) -> None:
     """Refuses a model whose results a split batch would silently change.
 
     Args:
         model: Training graph, built for one replica's rows of a batch.
         updates: Updates that a step runs.
+        writes: Name of each variable that a replica changes, and the operation that does so.
 
     Raises:
-        NotSupportedError: The loss is neither a plain mean over the rows nor a declared sum, or the gradients are not linear in it.
+        NotSupportedError: The loss is neither a plain mean over the rows nor a declared sum, the gradients are not linear in it, or
+            variables are changed by the rows otherwise than by their mean.
     """
+    metrics = {variable.op.name for variable in model.collection(v1.GraphKeys.METRIC_VARIABLES)}
+    undeclared = {one.op.name for one in model.variables() if one.aggregation == tf.VariableAggregation.NONE} - metrics
+    for name, op in writes:
+        if name in undeclared and _adds_rows_up(op):
+            raise _refused(f"{op.name!r} ({op.type}) changes {name!r} by the rows, and not by their mean", op)
     for update in updates:
         if not update.untouched:
             why = f"{type(update.optimizer).__name__} applies gradients that were changed first (e.g., by clipping)"
@@ -142,7 +150,7 @@ def _refused(why: str, op: Operation) -> NotSupportedError:
     return refused(
         op,
         f"A batch of this model cannot be split over replicas: {why}.",
-        expected="a loss that is the mean over the batch, and an optimizer's minimize",
+        expected="a loss that is the mean over the batch, an optimizer's minimize, and other variables that change by means of rows",
         fix="Run on one replica, or set RunConfig(train_distribute=...), so that each replica takes whole batches.",
     )
 
@@ -248,6 +256,17 @@ def _adds_rows(op: Operation) -> bool:
         return False
     sources = [one.outputs[0].shape for one in _values_of(op) if one.type == "Placeholder"]
     return {source[0] for source in sources if source.rank} == {shape[0]} and shape[0] not in shape.as_list()[1:]
+
+
+def _adds_rows_up(write: Operation) -> bool:
+    """Returns True if what an operation writes depends on the rows of a batch, or their number, otherwise than by means over them."""
+    values = upstream([tensor.op for tensor in write.inputs[1:]], _is_mean_of_rows, data_producers)
+    return any(op.type == "Placeholder" for op in values)
+
+
+def _is_mean_of_rows(op: Operation) -> bool:
+    axes = tf.get_static_value(op.inputs[1]) if op.type == "Mean" and op.inputs[0].shape.rank else None
+    return op.type.startswith(_MEANS) and (axes is None or 0 in axes.reshape(-1) % op.inputs[0].shape.rank)
 
 
 def _reads_batch(op: Operation) -> bool:

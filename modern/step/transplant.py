@@ -16,7 +16,7 @@ from estimator_bridge.modern.graph.optimizers.synchronous import check_trainers
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.savers import SavedTensor, saved_tensors
 from estimator_bridge.modern.graph.stages import Plan, plan
-from estimator_bridge.modern.graph.variables import VariableStore, assigned, on_host
+from estimator_bridge.modern.graph.variables import VariableStore, on_host, writes
 from estimator_bridge.modern.step.initial_values import fill
 from estimator_bridge.modern.step.split_checks import check_split
 
@@ -93,10 +93,11 @@ class Transplant:
             check_trainers(model.synchronous, self.trainers)
         kept_by_keras = {slot.op.name for update in self._plan.updates for *_, slot in update.slots()}
         templates = [v for v in model.variables() if v.op.name not in kept_by_keras]
-        written = self._written_by_replicas()
+        writes = self._writes_of_replicas()
+        written = frozenset(name for name, _ in writes)
         self._check_replicas(templates, written)
         if self.pieces > 1:
-            check_split(model, self._updates_of_replicas())
+            check_split(model, self._updates_of_replicas(), writes)
         self._devices = {**(place(model, self._plan) if place else {}), **on_host(model.graph.get_operations())}
         values = self._initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)
@@ -120,9 +121,9 @@ class Transplant:
         """Number of replicas whose gradients a step adds up."""
         return int(tf.distribute.get_strategy().num_replicas_in_sync)
 
-    def _written_by_replicas(self) -> frozenset[str]:
-        """Returns the names of the variables to which each replica writes values of its own."""
-        return written_by_graph(self.model)
+    def _writes_of_replicas(self) -> list[tuple[str, Operation]]:
+        """Returns the names of the variables to which each replica writes values of its own, with the operations that do so."""
+        return writes_of_graph(self.model)
 
     def _updates_of_replicas(self) -> Sequence[Update]:
         """Returns the updates that each replica prepares from its own gradients."""
@@ -136,6 +137,14 @@ class Transplant:
                 f"An optimizer without a Keras counterpart updates {by_graph[0].name!r} and {len(by_graph) - 1} more variables.",
                 expected="on several replicas: an optimizer from tf.train with constant hyperparameters",
                 fix="Run on one replica, where it is executed as it is, or use --path legacy.",
+            )
+        summed = [v.op for v in variables if v.op.name in written and v.aggregation == tf.VariableAggregation.SUM]
+        if self.replicas > 1 and summed:
+            raise refused(
+                summed[0],
+                f"{summed[0].name!r} is declared as the sum of what the replicas write to it, and the modern path saves means.",
+                expected="on several replicas: variables with another aggregation than SUM",
+                fix="Run on one replica, or use --path legacy.",
             )
         is_expected = _averages(self.model) or sums_loss(self.model.graph)
         if self.replicas > 1 and not self._split and self._plan.updates and not is_expected:
@@ -366,11 +375,11 @@ def _averages(model: ModelGraph) -> bool:
     return bool(getattr(model.graph, "_is_loss_scaled_by_optimizer", False))
 
 
-def written_by_graph(model: ModelGraph) -> frozenset[str]:
-    """Returns the names of the variables that the graph itself assigns to in a step, without those of captured optimizers."""
+def writes_of_graph(model: ModelGraph) -> list[tuple[str, Operation]]:
+    """Returns the names of the variables that the graph itself assigns to in a step, without captured optimizers, with the operations."""
     inside = {op for update in model.updates for op in update.internals}
     before = [producer for update in model.updates for producer in update.producers()]
-    return assigned(upstream([operation(model.spec.train_op), *before], lambda op: op in inside))
+    return list(writes(upstream([operation(model.spec.train_op), *before], lambda op: op in inside)))
 
 
 def scaled(value: Any, weight: Tensor | float | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -30,10 +31,10 @@ from estimator_bridge.compat.source.fixers.inputs import (
     makes_iterator,
 )
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import lost_comments, write_class
+from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, is_contrib, of_core
+from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
@@ -200,7 +201,9 @@ def _converted(
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, changes))
-    calls.used.update(name for name in (KERNELS, *FUSED_NORMS) if f"{name}(" in moved.code)
+    calls.used.update(
+        name for name in (KERNELS, GRAPH, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values()) if f"{name}(" in moved.code
+    )
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
@@ -258,7 +261,7 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
             continue
         found[name] = _with_comments([*(functions[one] for one in parts.inlined), functions[name]], written)
         inside.update(parts.inlined)
-        shimmed |= parts.shimmed or set()
+        shimmed |= (parts.shimmed or set()) | parts.updating
         line = script.line(functions[name])
         changes.append(Change(line, name, Outcome.CONVERTED, f"the class {written.name.value}"))
         changes += parts.notes
@@ -287,14 +290,18 @@ def _name_inside(names: Sequence[str]) -> str:
 
 
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
-    """Returns the parts of a model function, and its class: with layers that ``__init__`` makes, if that is possible."""
-    try:
-        parts = take_apart(script, function)
-        return parts, write_class(script, parts)
-    except UnconvertibleError:
-        if not shim:
-            raise
-    parts = take_apart(script, function, shim)
+    """Returns the parts of a model function, and its class: with layers that ``__init__`` makes and an optimizer of Keras, if possible."""
+    ways = [(False, False), (False, True), *([(True, False), (True, True)] if shim else [])]
+    for way in ways[:-1]:
+        with contextlib.suppress(UnconvertibleError):
+            return _one_way(script, function, *way)
+    return _one_way(script, function, *ways[-1])
+
+
+def _one_way(
+    script: Script, function: cst.FunctionDef, keeps_network: bool, keeps_updates: bool
+) -> tuple[ModelFunction, cst.ClassDef]:
+    parts = take_apart(script, function, keeps_network, keeps_updates)
     return parts, write_class(script, parts)
 
 

@@ -222,7 +222,7 @@ class EstimatorCalls:
         }
         self._taken = {
             name
-            for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget)
+            for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget, cst.For, cst.AsName)
             for name in _bound(node)
         }
         functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
@@ -607,8 +607,10 @@ def _method_or_function(called: cst.BaseExpression) -> str:
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:
-    """Yields the name that a definition, a parameter or an assignment binds."""
-    yield from filter(None, (simple_name(getattr(node, part, None)) for part in ("name", "target")))
+    """Yields the names that a definition, a parameter, an assignment or a loop binds."""
+    for part in (getattr(node, "name", None), getattr(node, "target", None)):
+        every = nodes(part, cst.Name) if isinstance(part, cst.Tuple | cst.List) else [part]
+        yield from filter(None, map(simple_name, every))
 
 
 def _assignments(module: cst.Module) -> list[tuple[str, cst.BaseExpression]]:

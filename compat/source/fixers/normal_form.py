@@ -26,7 +26,8 @@ def in_normal_form(script: Script) -> str:
     """Returns the source in another form that computes the same, each statement in its lines.
 
     Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
-    functions, and initial values of contrib are those of the core.
+    functions, initial values of contrib are those of the core, dimensions are numbers, without ``.value``, and ``v.op.name`` is made from
+    ``v.name``.
 
     Args:
         script: Script.
@@ -64,7 +65,11 @@ class _NormalForm(cst.CSTTransformer):
     def visit_Global(self, node: cst.Global) -> bool:
         return False
 
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node.attr.value == "value" and _is_dimension(original_node.value):
+            return updated_node.value
+        if code(original_node).endswith(".op.name"):  # variables have no operation outside of a graph
+            return parsed(f'{code(updated_node)[: -len(".op.name")]}.name.partition(":")[0]')
         return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
@@ -132,6 +137,14 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+
+def _is_dimension(node: cst.BaseExpression) -> bool:
+    """Returns True for one dimension of a shape, ``x.shape[1]`` or ``x.get_shape()[1]``: a number, of which TensorFlow 1 made an object."""
+    shape = node.value if isinstance(node, cst.Subscript) else None
+    owner = shape.func if isinstance(shape, cst.Call) and not shape.args else shape
+    asked = "get_shape" if isinstance(shape, cst.Call) else "shape"
+    return isinstance(owner, cst.Attribute) and owner.attr.value == asked
 
 
 def _named_values(function: cst.FunctionDef) -> dict[cst.CSTNode, str]:

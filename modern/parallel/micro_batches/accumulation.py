@@ -149,8 +149,8 @@ class AccumulatingTransplant(Transplant):
         """True if a step sees one part of its batch after the other."""
         return self._number > 1
 
-    def _written_by_replicas(self) -> frozenset[str]:
-        return assigned(self._division.each) if self._is_combined else super()._written_by_replicas()
+    def _writes_of_replicas(self) -> list[tuple[str, Operation]]:
+        return list(writes(self._division.each)) if self._is_combined else super()._writes_of_replicas()
 
     def _updates_of_replicas(self) -> Sequence[Update]:
         return () if self._is_combined else super()._updates_of_replicas()

@@ -14,7 +14,7 @@ from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.side_effects import Effects
 from estimator_bridge.modern.parallel.micro_batches.loop import added_rows
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction
-from estimator_bridge.modern.step.transplant import scaled, written_by_graph
+from estimator_bridge.modern.step.transplant import scaled, writes_of_graph
 
 
 def must_combine(model: ModelGraph, split: bool, replicas: int) -> bool:
@@ -32,7 +32,7 @@ def must_combine(model: ModelGraph, split: bool, replicas: int) -> bool:
     ):  # where each replica would update the same variables
         return False
     trained = {variable.op.name for variable in model.variables() if variable.trainable}
-    return split or not trained.isdisjoint(written_by_graph(model))
+    return split or any(name in trained for name, _ in writes_of_graph(model))
 
 
 def check_equal_updates(once: Collection[Operation], updates: Collection[Operation], own: Set[str]) -> None:

@@ -3,6 +3,8 @@
 Two micro-batches of the first batch exchange half of their rows. Losses and gradients must add up to the same as before. They do not if
 the rows of a batch are normalised together, serve as each other's negatives, or are weighted by a sum over the batch. And those of a
 micro-batch must be the mean of those of its halves. They are not if the loss adds up rows in a way that its operations do not show.
+
+A few later batches are checked, too: a term of the loss may count from a later step on.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ _TOLERANCE = 1e-3
 """Largest part of a tensor's norm that is rounding."""
 _NOISE = 1e-6
 """Part of the norm of all gradients below which a gradient is nothing but rounding."""
+_LATER = 100
+"""Batches 1, 100, 10,000 and so on are checked: more often, the checks would show in the time of a step."""
 _LARGE = 65_536
 """Elements from which a gradient is compared by random projections: in float64 all of them would take more memory than a step."""
 _PROBES, _COLUMNS = 16, 1024
@@ -35,7 +39,7 @@ _MARK, _NO_MEAN, _TOO_FEW = (f"estimator_bridge: {what}" for what in ("dependent
 
 
 class RowCheck:
-    """Check of the operations of a micro-batch; it runs once.
+    """Check of the operations of a micro-batch, at some of the batches.
 
     Args:
         ops: Operations that losses and gradients are computed by, for each micro-batch.
@@ -81,18 +85,21 @@ class RowCheck:
         rest = upstream([one.op for one in ends], lambda op: op not in ops or op in drawing)
         self._fragment = Fragment.cut(rest, ends, {one.name for one in drawn})
         self._draw, self._compute = function(self._draws), function(self._fragment)
-        self._done = ResourceVariable(False, trainable=False)
+        self._taken, self._next = (ResourceVariable(tf.constant(number, tf.int64), trainable=False) for number in (0, 1))
 
     def run(self, micro: MicroBatches, known: Mapping[str, Any]) -> Operation:
-        """Returns an operation that fails if rows depend on each other; it computes something for the first batch alone.
+        """Returns an operation that fails if rows depend on each other; it computes something for the batches 1, 100 and so on alone.
 
         Args:
             micro: Batch.
             known: Inputs of the operations by their names, other than the batch.
         """
-        is_passed = self._done | (self._may_skip & (micro.rows_of_smallest < self._least))
-        done = tf.cond(is_passed, lambda: tf.constant(True), lambda: self._compare(micro, known))
-        return self._done.assign(done, read_value=False)
+        taken, following = self._taken + 1, self._next.read_value()
+        must_check = tf.equal(taken, 1) & (not self._may_skip)
+        is_due = (taken >= following) & (must_check | (micro.rows_of_smallest >= self._least))
+        checked = tf.cond(is_due, lambda: self._compare(micro, known), lambda: tf.constant(False))
+        following = tf.where(checked, _LATER * following, following)
+        return tf.group(self._taken.assign(taken, read_value=False), self._next.assign(following, read_value=False))
 
     @property
     def _least(self) -> int:

@@ -36,6 +36,8 @@ from tests.running import python_output
         "numbers_drawn_beside_an_optimizer_are_refused",
         "rows_beside_gradients_are_refused",
         "pieces_that_do_not_make_up_a_batch_are_refused",
+        "later_terms_are_refused",
+        "replicas_combine_nothing_in_a_model_fn",
         "places_and_a_scalar_train_as_one_device",
         "each_replica_evaluates_batches_of_its_own",
     ],

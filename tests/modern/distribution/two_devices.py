@@ -92,6 +92,7 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "wide": MODELS["wide and deep"],
         "slices": MODELS["partitioned"],
         "ema": MODELS["averaged"],
+        "moving mean": changing(lambda own, x: own.assign(0.9 * own + 0.1 * tf.reduce_mean(x, 0))),
         "tables": together(two_tables),
         "clipped": MODELS["clipped"],
         "own optimizer": MODELS["BERT-style"],
@@ -99,7 +100,8 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "rate by loss": by_loss,
     }
     for name, model in models.items():
-        for batch_size in (8, 7) if name in {"mean", "sum", "slices", "own optimizer"} else (7,):
+        unequal = () if name == "moving mean" else (7,)  # the mean of pieces of 4 and 3 rows is another one
+        for batch_size in (8, *unequal) if name in {"mean", "sum", "slices", "own optimizer", "moving mean"} else (7,):
 
             def batches(batch_size: int = batch_size) -> Any:
                 return regression_input(batch_size, 1)
@@ -231,9 +233,14 @@ def each_replica_draws_its_own_numbers(folder: Path) -> None:
 
 def replicas_write_equal_values(folder: Path) -> None:
     """Different values of one variable are refused: the first replica's would be saved for all."""
-    assert train_on(TWO, counting, folder / "even", steps=3)["rows"] == 12
+    modern, config = engine("modern"), {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+    assert train_on(modern, counting, folder / "even", lambda: regression_input(4), 3, **config)["rows"] == 12
     words = "Replicas wrote different values to 'rows'"
-    check_refused(words, lambda: train_on(TWO, counting, folder / "odd", lambda: regression_input(7, 1), steps=3))
+
+    def unlike() -> Any:
+        return regression_input(4, 1).take(1).concatenate(regression_input(5, 1).take(1))
+
+    check_refused(words, lambda: train_on(modern, counting, folder / "unlike", unlike, 1, **config))
 
 
 def batch_norm_saves_the_mean_of_its_averages(folder: Path) -> None:
@@ -259,6 +266,17 @@ def reducing(reduce: Callable[[Any, Any], Any]) -> Any:
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
         loss = reduce(tf.square(linear(features["x"]) - labels), features)
         return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.01))
+
+    return model_fn
+
+
+def changing(change: Callable[[Any, Any], Any]) -> Any:
+    """Returns a model_fn that changes a variable of three numbers by the features."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        own = v1.get_variable("own", [3], initializer=v1.zeros_initializer(), trainable=False)
+        with tf.control_dependencies([change(own, features["x"])]):
+            return MEAN(features, labels, mode)
 
     return model_fn
 
@@ -326,6 +344,42 @@ def pieces_that_do_not_make_up_a_batch_are_refused(folder: Path) -> None:
         check_refused("different numbers of rows", lambda: train_on(both, model, folder / f"bank-{micro}", with_bank))  # noqa: B023
 
 
+def later_terms_are_refused(folder: Path) -> None:
+    """The square of the mean error counts from step 50 on, which batch 100 shows."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        mean = squared(linear(features["x"]), labels)
+        later = v1.train.get_global_step() >= 50
+        loss = mean + tf.cond(later, lambda: tf.square(mean), lambda: 0.0 * mean)
+        return minimize(mode, loss, v1.train.GradientDescentOptimizer(0.001))
+
+    for name, options in {"replicas": {"replicas": 2}, "micro": {"micro": 2}}.items():
+        path = engine("modern", **options)
+        train_on(path, model_fn, folder / f"{name}-40", steps=40)
+        words = "The rows of a batch depend on each other"
+        check_refused(words, lambda: train_on(path, model_fn, folder / name, steps=120))  # noqa: B023
+
+
+def replicas_combine_nothing_in_a_model_fn(folder: Path) -> None:
+    """It is called once, for one of them; what it declares as a sum of theirs would be a mean."""
+
+    def combined(features: Any, labels: Any, mode: str) -> Any:
+        loss = squared(linear(features["x"]), labels)
+        rate = 0.1 / tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, loss)
+        return minimize(mode, loss, v1.train.GradientDescentOptimizer(rate))
+
+    def declared(features: Any, labels: Any, mode: str) -> Any:
+        how = {"synchronization": tf.VariableSynchronization.ON_READ, "aggregation": tf.VariableAggregation.SUM}
+        rows = v1.get_variable("rows", [], initializer=v1.zeros_initializer(), trainable=False, **how)
+        with tf.control_dependencies([rows.assign_add(tf.cast(tf.shape(labels)[0], tf.float32))]):
+            return MEAN(features, labels, mode)
+
+    refused = {"combines values of the replicas itself": combined, "is declared as the sum": declared}
+    for words, model in refused.items():
+        config = {"train_distribute": tf.distribute.MirroredStrategy(CPUS)}
+        check_refused(words, lambda: train_on(engine("modern"), model, folder / words[:5], **config))  # noqa: B023
+
+
 def of_one_size(features: Any, labels: Any, mode: str) -> Any:
     """Makes a model that reshapes to the size of a whole batch."""
     return MEAN(features | {"x": tf.reshape(features["x"], [8, 3])}, labels, mode)
@@ -333,6 +387,7 @@ def of_one_size(features: Any, labels: Any, mode: str) -> Any:
 
 def changes_by_splitting_are_refused(folder: Path) -> None:
     """Models that would train differently on pieces of a batch are refused by name."""
+    by_rows = "changes 'own' by the rows, and not by their mean"
     refused = {
         "plain sum": (reducing(lambda errors, _: tf.reduce_sum(errors)), "adds up the batch"),
         "plain sum, half": (reducing(lambda errors, _: 0.5 * tf.reduce_sum(errors) + 1.0), "adds up the batch"),
@@ -348,6 +403,10 @@ def changes_by_splitting_are_refused(folder: Path) -> None:
         "regularized sum": (summed_and_regularized, "regularization"),
         "decayed sum": (summed_and_decayed, "regularization"),
         "minimized sum": (minimizing_more, "adds up the batch"),
+        "counted": (changing(lambda own, x: own.assign_add(tf.fill([3], tf.cast(tf.shape(x)[0], tf.float32)))), by_rows),
+        "summed": (changing(lambda own, x: own.assign_add(tf.fill([3], tf.reduce_sum(tf.reduce_mean(x, 1))))), by_rows),
+        "largest": (changing(lambda own, x: own.assign(tf.maximum(own, tf.reduce_max(x, 0)))), by_rows),
+        "scattered": (changing(lambda own, x: v1.scatter_add(own, tf.cast(x[:, 0] > 0, tf.int32), x[:, 0])), by_rows),
     }
     for name, (model, words) in refused.items():
         check_refused(words, lambda: train_on(TWO, model, folder / name))  # noqa: B023

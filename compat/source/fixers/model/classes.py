@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +20,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     reads_and_writes,
     tainted_by,
 )
-from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, of_whole_model
+from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
@@ -56,9 +57,47 @@ class NAME(tf_keras.Model):
         METRIC_INPUTS
         MEASURED
         UPDATES
-        return {metric.name: metric.result() for metric in self.metrics}
+        return RESULTS
 """
+_EVALUATION = """
+    def test_step(self, data):
+        x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)
+        EVALUATION_INPUTS
+        EVALUATION
+        self.mean_loss.update_state(EVALUATION_LOSS)
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+"""
+_INITIAL = """
+    def load_initial_values(self):
+        \"\"\"Gives variables the values of another checkpoint, before the first step.\"\"\"
+        INITIAL_VALUES
+"""
+_UPDATES = """
+    @tf.compat.v1.keras.utils.track_tf1_style_variables
+    def update(self, x, y, y_pred):
+        \"\"\"Computes the loss of a batch, and updates the variables.\"\"\"
+        with GRAPH_OF_UPDATES(self), SAME_NAMES:
+            UPDATE_INPUTS
+            LOSS
+            KEPT_UPDATES
+        self.mean_loss.update_state(LOSS_VALUE)
+
+    def train_step(self, data):
+        x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=True)
+        self.update(x, y, y_pred)
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+"""
+GRAPH, LOADER = "graph_of_updates", "init_from_checkpoint"
+"""Functions of the new script: below the first, updates stay as they are; the second gives variables the values of a checkpoint."""
+_COUNTER = "tf_keras.optimizers.legacy.SGD(0.0)"
+"""Optimizer that only counts the steps."""
+_RESULTS = "{metric.name: metric.result() for metric in self.metrics}"
 _SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
+_SCOPE = "tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope())"
+"""Context manager behind which names of layers without a name are counted anew, as each graph of TensorFlow 1 does."""
+_AGAIN = f"with {_SCOPE}:  # each call makes the same names"
 _VARIABLES = (
     "tensorflow.get_variable",
     "tensorflow.nn.rnn_cell.",
@@ -111,19 +150,32 @@ class _Writer:
     def written(self) -> cst.ClassDef:
         parts = self._parts
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
+        if parts.updates:
+            text = (
+                text.replace("        self.compile", "        self.made = {}  # variables of the updates\n        self.compile")
+                + _UPDATES
+            )
+        text += (_EVALUATION if parts.evaluation else "") + (_INITIAL if parts.initial else "")
+        evaluation, evaluation_loss = parts.evaluation or ((), parts.loss_value)
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
+            text = text.replace("        NETWORK\n", f"        {_AGAIN}\n            NETWORK\n")
         changed = self._changed(parts.network, self._lifting)
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
+        computed = ", ".join(one.entry for one in parts.metrics if not one.update)
         before = self._params([], *(parsed(one.condition) for one in parts.metrics if one.condition))
         words = {
             "NAME": class_name(parts.node.name.value),
-            "METRICS": "{" + ", ".join(one.entry for one in parts.metrics) + "}",
-            "OPTIMIZER": parts.optimizer,
+            "METRICS": "{" + ", ".join(one.entry for one in parts.metrics if one.update) + "}",
+            "RESULTS": f"{_RESULTS} | {{{computed}}}" if computed else _RESULTS,
+            "OPTIMIZER": parts.optimizer or _COUNTER,
+            "GRAPH_OF_UPDATES": GRAPH,
+            "SAME_NAMES": _SCOPE,
             "OUTPUTS": "{" + ", ".join(f'"{name}": {name}' for name in parts.outputs) + "}",
             "LOSS_VALUE": code(parts.loss_value),
+            "EVALUATION_LOSS": code(evaluation_loss),
             "FEATURES": parts.features,
             "PREDICTIONS": code(parts.predictions) if parts.predictions is not None else "",
         }
@@ -131,7 +183,7 @@ class _Writer:
             "DOCSTRING": [self._docstring()],
             "CONDITIONS": before,
             "PREPARED": [
-                *([] if before else self._params(prepared, *made, parsed(parts.optimizer))),
+                *([] if before else self._params(prepared, *made, parsed(parts.optimizer or _COUNTER))),
                 *self._changed(prepared),
             ],
             "LAYERS": made,
@@ -140,6 +192,11 @@ class _Writer:
             "NETWORK": network,
             "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
             "LOSS": self._changed(parts.loss),
+            "INITIAL_VALUES": [*self._params(parts.initial), *self._changed(parts.initial)],
+            "UPDATE_INPUTS": self._update_inputs(),
+            "KEPT_UPDATES": self._changed(parts.updates, updates=True),
+            "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]),
+            "EVALUATION": self._changed(evaluation),
             "METRIC_INPUTS": self._inputs(parts.measured, self._updates()),
             "MEASURED": self._changed(parts.measured),
             "UPDATES": self._updates(),
@@ -149,7 +206,7 @@ class _Writer:
             "PREDICTED": self._changed(parts.predicted),
         }
         for word, value in words.items():
-            text = text.replace(word, value)
+            text = re.sub(rf"\b{word}\b", lambda _, value=value: value, text)  # type: ignore[misc]
         written = cst.parse_module(text.strip("\n") + "\n", cst.PartialParserConfig(default_indent="    ")).body[0]
         filled = written.visit(_Blocks(blocks))
         assert isinstance(filled, cst.ClassDef)
@@ -159,7 +216,17 @@ class _Writer:
     def _check_names(self, written: cst.ClassDef) -> None:
         """Raises if a method reads a name of the model function that has no value in it."""
         parts = self._parts
-        every = (*parts.node.body.body, *parts.network, *parts.loss, *parts.measured, *parts.predicted, *parts.prepared)
+        every = (
+            *parts.node.body.body,
+            *parts.network,
+            *parts.loss,
+            *parts.measured,
+            *parts.predicted,
+            *parts.prepared,
+            *parts.updates,
+            *parts.initial,
+            *(parts.evaluation[0] if parts.evaluation else ()),
+        )
         bound = {name for statement in every for name in reads_and_writes(statement)[1]}
         bound |= {parameter.name.value for parameter in self._parts.node.params.params}
         outside = {name for statement in every for name in reads_and_writes(statement)[0]} - bound
@@ -167,8 +234,7 @@ class _Writer:
         for name in sorted(outside & _ARGUMENTS):
             message = "it is a name of the script and an argument of the class; call it otherwise in the script"
             raise UnconvertibleError(parts.node, name, message)
-        for method in nodes(written, cst.FunctionDef):
-            assert isinstance(method, cst.FunctionDef)
+        for method in (one for one in written.body.body if isinstance(one, cst.FunctionDef)):
             given = {parameter.name.value for parameter in method.params.params}
             read, assigned = reads_and_writes(method.body)
             missing = (read & bound) - assigned - given
@@ -197,7 +263,9 @@ class _Writer:
         return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in names)
 
     def _updates(self) -> list[Statement]:
-        updates = ((one, f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics)
+        updates = (
+            (one, f'self.eval_metrics["{one.name}"].update_state({one.update})') for one in self._parts.metrics if one.update
+        )
         texts = (f"if {one.condition}:\n    {update}\n" if one.condition else update for one, update in updates)
         return [_statement(text) for text in texts]
 
@@ -224,6 +292,7 @@ class _Writer:
         """Returns True if only functions of the script take the mode."""
         own = {one.name.value for one in self._script.module.body if isinstance(one, cst.FunctionDef)}
         calls = [node for one in network for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
+        own |= {simple_name(call.func) for call in calls if not self._script.called(call)} - {""}  # names of functions
         return all(
             simple_name(call.func) in own for call in calls if any(simple_name(one.value) == "mode" for one in call.args)
         )
@@ -238,9 +307,24 @@ class _Writer:
         lines = [_line(f"{name} = {value}") for name, value in given.items() if name in read and name != value]
         return [*self._params(statements, *values), *lines]
 
-    def _changed(self, statements: Iterable[Statement], lifting: Lifting | None = None) -> list[Statement]:
-        """Returns statements in which the mode is the argument ``training``, and the model answers for all its layers."""
-        changed = [statement.visit(_InMethod(self._script, self._parts, lifting)) for statement in statements]
+    def _update_inputs(self) -> list[Statement]:
+        """Returns the assignments that give the updates the names that they and the loss read."""
+        parts = self._parts
+        lines = self._inputs([*parts.loss, *parts.updates], [parts.loss_value])
+        changed = self._changed([*parts.loss, *parts.updates], updates=True)
+        return [*lines, *([_line("training = True")] if "training" in _read(changed) else [])]
+
+    def _changed(
+        self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False
+    ) -> list[Statement]:
+        """Returns statements in which the mode is the argument ``training``, and the model answers for all its layers.
+
+        Args:
+            statements: Statements of the model function.
+            lifting: Layers that ``__init__`` makes.
+            updates: True for updates that stay: the graph of a step has the collection of trained variables.
+        """
+        changed = [statement.visit(_InMethod(self._script, self._parts, lifting, updates)) for statement in statements]
         changed = [one for one in changed if not isinstance(one, cst.CSTNode) or code(one).strip() != "training = training"]
         return [one for one in changed if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
 
@@ -248,9 +332,10 @@ class _Writer:
 class _InMethod(cst.CSTTransformer):
     """Changes the statements of a method of the model."""
 
-    def __init__(self, script: Script, parts: ModelFunction, lifting: Lifting | None) -> None:
+    def __init__(self, script: Script, parts: ModelFunction, lifting: Lifting | None, updates: bool) -> None:
         super().__init__()
         self._script = script
+        self._updates = updates
         self._parts = parts
         self._tests = parts.tests
         self._lifting = lifting
@@ -269,6 +354,8 @@ class _InMethod(cst.CSTTransformer):
             self._around.pop()
         if self._lifting is not None:
             self._lifting.leave(original_node)
+        if isinstance(updated_node, cst.Call) and self._script.called(original_node) == INITIAL:
+            return updated_node.with_changes(func=cst.Name(LOADER), args=[cst.Arg(cst.Name("self")), *updated_node.args])
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
             return self._layer(original_node, updated_node)
@@ -343,8 +430,9 @@ class _InMethod(cst.CSTTransformer):
         return new.with_changes(target=header.target, iter=header.iter)
 
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
-        if of_whole_model(self._script, node):
-            return parsed(of_whole_model(self._script, node))
+        whole = of_whole_model(self._script, node)
+        if whole and not (self._updates and whole == "self.trainable_variables"):
+            return parsed(whole)
         if isinstance(node, cst.Call) and self._parts.makes_keras(node):
             if node not in self._made:
                 self._made[node] = parsed(self._keras_object(node))

@@ -76,7 +76,8 @@ class _Names(cst.CSTVisitor):
 
     def __init__(self) -> None:
         self.read: set[str] = set()
-        self.written: set[str] = set()
+        self.written: set[str] = set()  # what objects are changed, too
+        self.bound: set[str] = set()
         self.own: set[str] = set()  # arguments of functions, variables of comprehensions
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -117,12 +118,12 @@ class _Names(cst.CSTVisitor):
         inner = _Names()
         for part in (node.params, node.body, *node.decorators):
             part.visit(inner)
-        self.read |= inner.read - inner.own - inner.written  # what it assigns is its own
-        self.written.add(node.name.value)
+        self.read |= inner.read - inner.own - inner.bound  # what it assigns is its own
+        self._bind(node.name)
         return False
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.written.add(node.name.value)
+        self._bind(node.name)
 
     def visit_Param(self, node: cst.Param) -> bool:
         self.own.add(node.name.value)
@@ -140,6 +141,7 @@ class _Names(cst.CSTVisitor):
 
     def _bind(self, target: cst.CSTNode) -> None:
         if isinstance(target, cst.Name):
+            self.bound.add(target.value)
             self.written.add(target.value)
         elif isinstance(target, cst.Tuple | cst.List):
             for element in target.elements:

@@ -30,7 +30,15 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
-from estimator_bridge.compat.source.fixers.model.updates import NORMS, OPTIMIZE_LOSS, find_updates, unwrapped
+from estimator_bridge.compat.source.fixers.model.updates import (
+    NORMS,
+    OPTIMIZE_LOSS,
+    STEPS,
+    UPDATE_OPS,
+    Updates,
+    find_updates,
+    unwrapped,
+)
 from estimator_bridge.compat.source.fixers.script import (
     LOGGERS,
     TPU,
@@ -39,6 +47,7 @@ from estimator_bridge.compat.source.fixers.script import (
     arguments,
     code,
     nodes,
+    parsed,
     simple_name,
     with_values,
 )
@@ -69,6 +78,8 @@ _REFUSED = {
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
     "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
 }
+INITIAL = "tensorflow.train.init_from_checkpoint"
+"""Function that gives variables the values of another checkpoint."""
 
 
 _WITH_AVERAGES = (
@@ -115,12 +126,15 @@ class ModelFunction:
         network: Statements that need neither labels nor trained variables.
         loss: Statements of the loss that need them.
         loss_value: The loss.
+        evaluation: Statements of the loss of evaluations, and that loss, if it is another one; else None.
         measured: Statements that metrics need beside the network's.
         metrics: Metrics of an evaluation.
         predicted: Statements that predictions need beside the network's.
         predictions: The predictions.
         prepared: Statements that the optimizer needs.
-        optimizer: Expression that makes the Keras optimizer.
+        optimizer: Expression that makes the Keras optimizer; empty if the updates stay as they are.
+        updates: Statements of the updates that stay as they are.
+        initial: Statements that give variables the values of another checkpoint.
         notes: Lines of the report about statements that the class does not have, or has otherwise.
         inlined: Functions of the script whose bodies the parts contain.
         signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
@@ -128,6 +142,7 @@ class ModelFunction:
         untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
         frozen: Calls of batch norm whose moving averages the script never updates.
         shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
+        updating: Those that the updates need that stay as they are.
     """
 
     node: cst.FunctionDef
@@ -138,12 +153,15 @@ class ModelFunction:
     network: tuple[Statement, ...]
     loss: tuple[Statement, ...]
     loss_value: cst.BaseExpression
+    evaluation: tuple[tuple[Statement, ...], cst.BaseExpression] | None
     measured: tuple[Statement, ...]
     metrics: tuple[metrics.Metric, ...]
     predicted: tuple[Statement, ...]
     predictions: cst.BaseExpression | None
     prepared: tuple[Statement, ...]
     optimizer: str
+    updates: tuple[Statement, ...]
+    initial: tuple[Statement, ...]
     notes: tuple[Change, ...]
     inlined: tuple[str, ...]
     signatures: tuple[str, ...] | None
@@ -151,17 +169,19 @@ class ModelFunction:
     untold: frozenset[cst.CSTNode]
     frozen: frozenset[cst.CSTNode]
     shimmed: frozenset[str] | None
+    updating: frozenset[str]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names that the network gives to the loss, the metrics and the predictions, in the order in which they are bound."""
         wanted: set[str] = set()
-        for statements in (self.loss, self.measured, self.predicted):
+        of_evaluation = (*self.evaluation[0], cst.Expr(self.evaluation[1])) if self.evaluation else ()
+        for statements in (self.loss, of_evaluation, self.measured, self.predicted, self.updates):
             for statement in statements:
                 wanted |= reads_and_writes(statement)[0]
         for value in (self.loss_value, self.predictions):
             wanted |= _read(value) if value is not None else set()
-        wanted |= {name for one in self.metrics for name in _read(cst.parse_expression(f"f({one.update})"))}
+        wanted |= {name for one in self.metrics if one.update for name in _read(cst.parse_expression(f"f({one.update})"))}
         bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
         return tuple(name for name in dict.fromkeys(bound) if name in wanted)
 
@@ -174,25 +194,27 @@ def of_whole_model(script: Script, node: cst.CSTNode) -> str:
     return _OF_WHOLE_MODEL.get(name, "")
 
 
-def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False) -> ModelFunction:
+def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False, keeps_updates: bool = False) -> ModelFunction:
     """Finds the parts of a model function.
 
     Args:
         script: Script around the function.
         function: The function.
         shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
+        keeps_updates: What updates the variables may stay as it is, if Keras has no such optimizer.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    return _Analysis(script, function, shim).result()
+    return _Analysis(script, function, shim, keeps_updates).result()
 
 
 class _Analysis:
-    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool) -> None:
+    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool, keeps_updates: bool) -> None:
         self._script = script
         self._function = function
         self._shim = shim
+        self._keeps_updates = keeps_updates
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
@@ -216,10 +238,12 @@ class _Analysis:
         self._untold = self._calls_of_keras()
         self._frozen: set[cst.CSTNode] = set()
         self._always: set[cst.CSTNode] = set()  # calls of batch norm that train in evaluations, too
+        self._extra: list[tuple[cst.CSTNode, str]] = []  # metrics that no key has
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
+        self._initial = self._take_initial_values()
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
 
     def _check_methods(self) -> None:
@@ -230,6 +254,22 @@ class _Analysis:
                 message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
                 raise UnconvertibleError(one, min(left), message)
 
+    def _take_initial_values(self) -> list[Statement]:
+        """Takes the statements that load a checkpoint out of the branches, and returns them with what they need."""
+        statements = self._branches[Mode.TRAIN].statements
+        loading = [one for one in statements if any(self._script.called(call) == INITIAL for call in nodes(one, cst.Call))]
+        needed = [*needed_for(_read_by(loading), statements[: statements.index(loading[-1])]), loading[-1]] if loading else []
+        own = {self._features, self._labels} - {""}
+        for statement in tainted_by(own, needed)[0]:
+            raise UnconvertibleError(
+                statement, INITIAL.replace("tensorflow", "tf", 1), "it depends on the batch; load the values once"
+            )
+        others = {mode: [one for one in branch.statements if one not in loading] for mode, branch in self._branches.items()}
+        self._branches = {
+            mode: dataclasses.replace(one, statements=tuple(others[mode])) for mode, one in self._branches.items()
+        }
+        return needed
+
     def result(self) -> ModelFunction:
         """Returns the parts."""
         train, spec = self._branches[Mode.TRAIN], self._specs[Mode.TRAIN]
@@ -237,18 +277,33 @@ class _Analysis:
         if loss_value is None:
             raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
         network, loss = self._split(train, _read(loss_value))
-        self._same_loss(loss_value, {*network, *loss})
+        evaluation = self._evaluation_loss(loss_value, network, loss)
         network, measured, found = self._metrics(network)
         network, predicted, predictions = self._predictions(network)
-        updates = find_updates(self._script, train.statements, spec, self._check, {self._features, self._labels})
-        used = {*network, *loss, *measured, *predicted, *self._of_specs()}
+        updates, kept = self._updates(train, spec, {*network, *loss})
+        used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
-            tuple(self._in_order(network)), tuple(loss), loss_value, tuple(measured), tuple(found), tuple(predicted), predictions,
-            updates.prepared, updates.optimizer, (*updates.notes, *self._notes(used)),
+            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), tuple(predicted), predictions,
+            updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
-            self._reached(network)[1] if self._shim else None,
+            self._reached(network)[1] if self._shim else None, self._reached(kept)[1],
         )  # fmt: skip
+
+    def _updates(self, train: Branch, spec: Arguments, computed: set[Statement]) -> tuple[Updates, list[Statement]]:
+        """Returns the optimizer of Keras; if there is none, and they may stay, the statements that a graph of tf.function can execute."""
+        try:
+            return find_updates(self._script, train.statements, spec, self._check, {self._features, self._labels}), []
+        except UnconvertibleError:
+            asked = spec.get("train_op")
+            if not self._keeps_updates or asked is None:
+                raise
+        kept = [one for one in needed_for(_read(asked), train.statements) if one not in computed]
+        kept += [cst.SimpleStatementLine([cst.Expr(asked)])] if not isinstance(asked, cst.Name) else []
+        for statement in kept:
+            self._check(statement, updates=True)
+        message = "its updates stay as they are: train_step executes them in the graph of a step"
+        return Updates((), "", (Change(self._script.line(asked), "train_op", Outcome.CONVERTED, message),)), kept
 
     def _spec(self, one: Branch) -> Arguments:
         given = arguments(one.spec, _SPEC)
@@ -287,10 +342,34 @@ class _Analysis:
     def _asks_whole_model(self, statement: Statement) -> bool:
         return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
 
-    def _check(self, statement: Statement) -> None:
+    def _check(self, statement: Statement, updates: bool = False) -> None:
+        """Raises for what a class cannot contain.
+
+        Args:
+            statement: Statement of the model function.
+            updates: True for one of updates that stay as they are.
+        """
+        self._check_imported(statement, updates)
+        calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
+        for call in calls:
+            name = self._script.called(call)
+            if name and not updates and self._script.may_make_layers(name):
+                message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
+                raise UnconvertibleError(statement, code(call.func), message)
+        if self._shim or updates:
+            self._check_reached(statement, updates)
+            return
+        for name in reads_and_writes(statement)[0]:
+            if self._makes_layers(name, frozenset()):
+                raise UnconvertibleError(
+                    statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
+                )
+
+    def _check_imported(self, statement: Statement, updates: bool) -> None:
+        """Raises for a name of TensorFlow that a class cannot contain."""
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
-        replaced = {call.func for call in calls if of_whole_model(self._script, call)}
+        replaced = {call.func for call in calls if of_whole_model(self._script, call) or self._is_in_graph(call, updates)}
         self._frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
         self._always.update(self._script.origin(call) for call in calls if self._always_trains(call))
         inner = {one.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
@@ -305,18 +384,13 @@ class _Analysis:
                 )
             if name in NORMS and node not in {call.func for call in calls} and not self._updates_run(code(statement)):
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
-        for call in calls:
-            name = self._script.called(call)
-            if name and self._script.may_make_layers(name):
-                message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
-                raise UnconvertibleError(statement, code(call.func), message)
-        if self._shim:
-            self._check_reached(statement)
-        for name in reads_and_writes(statement)[0]:
-            if not self._shim and self._makes_layers(name, frozenset()):
-                raise UnconvertibleError(
-                    statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
-                )
+
+    def _is_in_graph(self, call: cst.Call, updates: bool) -> bool:
+        """Returns True for a call that the graph of a step answers as that of TensorFlow 1 did."""
+        name = self._script.called(call)
+        asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and len(call.args) == 1 else ""
+        known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
+        return (updates and known) or ((updates or self._shim) and name == "tensorflow.control_dependencies")
 
     def _is_frozen(self, call: cst.Call) -> bool:
         """Returns True for a call of batch norm that trains, and whose averages nothing updates."""
@@ -331,14 +405,17 @@ class _Analysis:
         trains = code(said[0]) == "True" if said else "contrib" in name
         return name in NORMS and trains and not self._is_frozen(call)
 
-    def _check_reached(self, statement: Statement) -> None:
+    def _check_reached(self, statement: Statement, updates: bool) -> None:
         """Raises for what a function of the script does that cannot be done in each step."""
-        named, own = self._reached([statement])
-        texts = "".join(code(self._own[name]) for name in own)
-        for name in named:
-            if name in _REFUSED:
+        own = [self._own[name] for name in self._reached([statement])[1]]
+        calls = [node for one in own for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
+        known = {call.func for call in calls if self._is_in_graph(call, updates)}
+        texts = "".join(map(code, own))
+        for one, node in ((one, part) for one in (statement, *own) for part in nodes(one, cst.Attribute, cst.Name)):
+            name = self._script.name(node)
+            if one is not statement and name in _REFUSED and node not in known:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            if name in NORMS and not self._updates_run(code(statement) + texts):
+            if name in NORMS and not updates and not self._updates_run(code(statement) + texts):
                 raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
@@ -428,27 +505,46 @@ class _Analysis:
         every = [self._function, *(self._own[name] for name in self._inlined)]
         return at_once or any(self._script.name(node) in asked for one in every for node in nodes(one, cst.Attribute))
 
-    def _same_loss(self, loss_value: cst.BaseExpression, known: set[Statement]) -> None:
+    def _evaluation_loss(
+        self, loss_value: cst.BaseExpression, network: list[Statement], loss: list[Statement]
+    ) -> tuple[tuple[Statement, ...], cst.BaseExpression] | None:
+        """Returns the statements of the loss of evaluations, and that loss; None if it is that of training."""
         evaluation = self._branches.get(Mode.EVAL)
         value = self._specs.get(Mode.EVAL, {}).get("loss")
         if evaluation is None or value is None:
-            return
-        network, loss = self._split(evaluation, _read(value))
-        if code(value) != code(loss_value) or {*network, *loss} != known:
-            message = (
-                "network or loss of training and evaluation are different statements; choose by an argument in one statement"
-            )
+            return None
+        other, statements = self._split(evaluation, _read(value))
+        if code(value) == code(loss_value) and {*other, *statements} == {*network, *loss}:
+            return None
+        if not {*other} <= {*network}:
+            message = "network of training and evaluation are different statements; choose by an argument in one statement"
             raise UnconvertibleError(self._function, "the model function", message)
+        return tuple(statements), value
 
     def _metrics(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], list[metrics.Metric]]:
         one, value = self._branches.get(Mode.EVAL), self._specs.get(Mode.EVAL, {}).get("eval_metric_ops")
         if one is None or value is None:
             return network, [], []
-        found, names = [], set()
-        for key, entry, condition in self._entries(value, one):
-            made = metrics.metric(self._script, key, metrics.made(entry, unwrapped(one.statements)))
+        flat = unwrapped(one.statements)
+        entries = [(key, metrics.made(entry, flat), condition) for key, entry, condition in self._entries(value, one)]
+        keys = {code(entry): key for key, entry, _ in entries}
+        found, names = list[metrics.Metric](), set[str]()
+        for key, entry, condition in entries:
+            if isinstance(entry, cst.Tuple | cst.List) and entry.elements:
+                made, own = metrics.computed(self._script, key, entry.elements[0].value, flat, keys)
+                if _read(parsed(made.made)) & (self._tests.bound | {self._features, self._labels}):
+                    raise UnconvertibleError(
+                        entry,
+                        f"the metric {key!r}",
+                        "its value is computed from more than other metrics; write a tf_keras.metrics.Metric",
+                    )
+                others = [metrics.metric(self._script, name, call) for name, call in own.items()]
+                found += [dataclasses.replace(each, condition=condition) for each in others]
+                self._extra += [(entry, each.name) for each in others]
+            else:
+                made = metrics.metric(self._script, key, entry)
             found.append(dataclasses.replace(made, condition=condition))
-            names |= _read(cst.parse_expression(f"f({made.update})"))
+        names = {name for each in found if each.update for name in _read(parsed(f"f({each.update})"))}
         more, measured = self._split(one, names)
         added = [statement for statement in more if statement not in network]
         if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
@@ -546,6 +642,9 @@ class _Analysis:
         if host is not None:
             message = "left out: it writes summaries; fit writes losses and metrics"
             yield Change(self._script.line(host), f"host_call={code(host)}", Outcome.APPROXIMATE, message)
+        for entry, name in self._extra:
+            message = f"evaluations also report {name!r}, from which it is computed"
+            yield Change(self._script.line(entry), code(entry), Outcome.APPROXIMATE, message)
         for call in self._untold:
             message = "says training=False: TensorFlow 1 does not train what is not told to"
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
@@ -757,6 +856,10 @@ def _given_items(statement: Statement) -> list[tuple[cst.BaseExpression, cst.Bas
 
 def _says_training(call: cst.Call) -> bool:
     return any(argument.keyword is not None and argument.keyword.value == "training" for argument in call.args)
+
+
+def _read_by(statements: Sequence[Statement]) -> set[str]:
+    return {name for statement in statements for name in reads_and_writes(statement)[0]}
 
 
 def _bound(statements: Sequence[Statement]) -> set[str]:

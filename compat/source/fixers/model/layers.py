@@ -46,6 +46,10 @@ _CONTRIB_NORM = (
     "is_training", "reuse", "variables_collections", "outputs_collections", "trainable", "batch_weights", "fused", "data_format",
     "zero_debias_moving_mean", "scope",
 )  # fmt: skip
+_CONTRIB_LAYER_NORM = (
+    "inputs", "center", "scale", "activation_fn", "reuse", "variables_collections", "outputs_collections", "trainable", "begin_norm_axis",
+    "begin_params_axis", "scope",
+)  # fmt: skip
 _CONTRIB_TRANSPOSED = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", *_CONTRIB_WEIGHTS)
 _CONTRIB_CONV = ("inputs", "num_outputs", "kernel_size", "stride", "padding", "data_format", "rate", *_CONTRIB_WEIGHTS)
 LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -72,6 +76,7 @@ LAYERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "contrib.layers.flatten": ("Flatten", ("inputs", "outputs_collections", "scope")),
     "contrib.layers.fully_connected": ("Dense", ("inputs", "num_outputs", *_CONTRIB_WEIGHTS)),
+    "contrib.layers.layer_norm": ("LayerNormalization", _CONTRIB_LAYER_NORM),
     "contrib.layers.max_pool2d": ("MaxPooling2D", ("inputs", "kernel_size", "stride", "padding")),
     "layers.flatten": ("Flatten", ("inputs", "name", "data_format")),
     "layers.max_pooling1d": ("MaxPooling1D", _POOL),
@@ -96,6 +101,10 @@ _NORMED = {
     "inputs": "inputs", "decay": "momentum", "center": "center", "scale": "scale", "epsilon": "epsilon", "is_training": "training",
     "trainable": "trainable", "updates_collections": "", "fused": "fused", "scope": "name", "reuse": "",
 }  # fmt: skip
+_LAYER_NORMED = {
+    "inputs": "inputs", "center": "center", "scale": "scale", "activation_fn": "", "trainable": "trainable", "begin_norm_axis": "axis",
+    "begin_params_axis": "", "scope": "name", "reuse": "",
+}  # fmt: skip
 _DROPPED = {
     "inputs": "inputs", "keep_prob": "rate", "noise_shape": "noise_shape", "is_training": "training", "scope": "name", "seed": "seed",
 }  # fmt: skip
@@ -113,6 +122,7 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "contrib.layers.dropout": ("Dropout", _DROPPED, {}),
     "contrib.layers.flatten": ("flatten", {"inputs": "inputs", "scope": "name"}, {}),
     "contrib.layers.fully_connected": ("fully_connected", {**_CONTRIB, "num_outputs": "units"}, {"activation": "tf.nn.relu"}),
+    "contrib.layers.layer_norm": ("LayerNorm", _LAYER_NORMED, {"epsilon": "1e-12"}),
     "contrib.layers.max_pool2d": ("MaxPool2D", _POOLED, {"strides": "2"}),
     "feature_column.input_layer": ("input_layer", {"features": "inputs", "feature_columns": "feature_columns"}, {}),
 }
@@ -120,6 +130,8 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
 _EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
 """Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
+OWN_FUNCTIONS = {FUSED_NORMS[0]: FUSED_NORMS[1], "LayerNormalization": "contrib_layer_norm"}
+"""Class of Keras, or of the support code: the function of the support code that computes the same below track_tf1_style_variables."""
 FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
 """Class below ``tf.layers``: the function that makes such a layer and calls it."""
 TRAINING = {"batch_normalization": "False", "dropout": "False", "batch_norm": "True"}
@@ -186,6 +198,9 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
     replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
     given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
     none_is_not_zero = "biases_initializer" in given and code(given["biases_initializer"]) == "None"  # it takes the bias away
+    params = (given or {}).get("begin_params_axis") if name == "contrib.layers.layer_norm" else None
+    others = "activation_fn" in (given or {}) if name == "contrib.layers.layer_norm" else False
+    none_is_not_zero = none_is_not_zero or others or (params is not None and code(params) != "-1")
     if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys() or none_is_not_zero:
         raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
@@ -207,5 +222,5 @@ def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:
     if function in TRAINING:
         values.setdefault("training", TRAINING[function])
     first = values.pop("inputs")
-    called = f"tf.layers.{FUNCTIONS[keras]}" if keras in FUNCTIONS else FUSED_NORMS[1]
+    called = f"tf.layers.{FUNCTIONS[keras]}" if keras in FUNCTIONS else OWN_FUNCTIONS[keras]
     return f"{called}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"

@@ -164,6 +164,8 @@ class Lifting:
             UnconvertibleError: The call depends on values of the network, or has arguments that Keras does not know.
         """
         keras, function, default, arguments, always = translated(self._script, old, new)
+        if function == "layer_norm" and code(arguments.get("axis", cst.Integer("1"))) != "-1":
+            raise UnconvertibleError(old, code(old.func), "it normalizes more than the last axis; make the layer in __init__")
         inputs = [code(arguments.pop("inputs"))]
         training = arguments.pop("training", None)
         self.taken.update(name for value in arguments.values() for name in reads_and_writes(value)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -15,9 +15,10 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned_value,
     reads_and_writes,
 )
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, parsed, simple_name, with_values
 
 PREFIX = "tensorflow.metrics."
+_MOST = 5  # names that other names were given
 _BOTH = ("labels", "predictions", "weights")
 
 
@@ -76,19 +77,19 @@ class Metric:
 
     Attributes:
         name: Name in the results of an evaluation.
-        made: Expression that makes the Keras metric.
-        update: Arguments of its ``update_state``.
+        made: Expression that makes the Keras metric; its value, if it is computed from those of others.
+        update: Arguments of its ``update_state``; empty if its value is computed.
         condition: Condition on hyperparameters under which the model has the metric; empty for always.
     """
 
     name: str
     made: str
-    update: str
+    update: str = ""
     condition: str = ""
 
     @property
     def entry(self) -> str:
-        """Text of the entry in a dict of metrics by their names."""
+        """Text of the entry in a dict of metrics, or of values, by their names."""
         own = f'"{self.name}": {self.made}'
         return f"**({{{own}}} if {self.condition} else {{}})" if self.condition else own
 
@@ -111,6 +112,66 @@ def made(entry: cst.BaseExpression, statements: Sequence[Statement]) -> cst.Base
             if {*names} & reads_and_writes(statement)[1]:
                 break
     return entry
+
+
+class _Computed(cst.CSTTransformer):
+    """Puts the results of Keras metrics in the place of ``made[0]``, of what a function below ``tf.metrics`` made."""
+
+    def __init__(self, results: Mapping[str, str]) -> None:
+        super().__init__()
+        self._results = results
+
+    def leave_Subscript(self, original_node: cst.Subscript, updated_node: cst.Subscript) -> cst.BaseExpression:
+        name = simple_name(original_node.value)
+        is_value = name in self._results and code(original_node).replace(" ", "").endswith("[0]")
+        return parsed(self._results[name]) if is_value else updated_node
+
+
+def computed(
+    script: Script, name: str, value: cst.BaseExpression, statements: Sequence[Statement], keys: dict[str, str]
+) -> tuple[Metric, dict[str, cst.BaseExpression]]:
+    """Returns a metric that is computed from the values of others, e.g., F1 from precision and recall, and calls of those without a key.
+
+    Args:
+        script: Script around the value.
+        name: Key of the entry in ``eval_metric_ops``.
+        value: First part of the entry's pair.
+        statements: Statements of the model function.
+        keys: Source of a metric's call -> its key; those without one are added.
+    """
+    made: dict[str, str] = {}
+    values: dict[str, cst.BaseExpression] = {}
+    own: dict[str, cst.BaseExpression] = {}
+    for statement in statements:
+        call, target = assigned_value(statement), assigned_target(statement)
+        if call is None or not script.called(call).startswith(PREFIX):
+            continue
+        first = target.elements[0].value if isinstance(target, cst.Tuple | cst.List) else target
+        if code(call) not in keys and simple_name(first) in _names(script, value, statements):
+            own[simple_name(first)] = call
+            keys[code(call)] = simple_name(first)
+        result = f'self.eval_metrics["{keys.get(code(call), "")}"].result()'
+        if first is target:
+            made[simple_name(first)] = result
+        else:
+            values[simple_name(first)] = parsed(result)
+    for _ in range(_MOST):
+        plain = {one: assigned(one, statements) for one in reads_and_writes(value)[0] - {*made, *values}}
+        value = with_values(value, {one: given for one, given in plain.items() if given is not None})
+    changed = value.visit(_Computed(made))
+    assert isinstance(changed, cst.BaseExpression)
+    return Metric(name, code(with_values(changed, values))), own
+
+
+def _names(script: Script, value: cst.BaseExpression, statements: Sequence[Statement]) -> set[str]:
+    """Returns the names that a value reads, and those that the names among them were computed from."""
+    found = set(reads_and_writes(value)[0])
+    for _ in range(_MOST):
+        for one in [*found]:
+            given = assigned(one, statements)
+            if given is not None and not script.called(given).startswith(PREFIX):
+                found |= reads_and_writes(given)[0]
+    return found
 
 
 def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:

@@ -33,7 +33,7 @@ def without_tpu(script: Script) -> str:
 
 
 def choices_for_tpu(text: str) -> set[int]:
-    """Returns the lines of tests that return an EstimatorSpec for TPUs, and below which a plain one is returned otherwise.
+    """Returns the lines of tests that return an EstimatorSpec for TPUs, or make a Scaffold for them, and do another thing otherwise.
 
     Args:
         text: Source, in Python 3.
@@ -50,7 +50,20 @@ def choices_for_tpu(text: str) -> set[int]:
             otherwise = node.orelse or function.body[place + 1 :]
             if _spec_of(node.body) == "TPUEstimatorSpec" and _spec_of(otherwise) == "EstimatorSpec":
                 found.add(node.lineno)
+        found |= {one.lineno for one in ast.walk(function) if isinstance(one, ast.If) and _chooses_scaffold(one)}
     return found
+
+
+def _chooses_scaffold(node: ast.If) -> bool:
+    """Returns True for a test of a TPU whose branch defines a function that makes a Scaffold, and has another one."""
+    functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    made = {
+        ast.unparse(one.func).rpartition(".")[2]
+        for function in functions
+        for one in ast.walk(function)
+        if isinstance(one, ast.Call)
+    }
+    return "tpu" in ast.unparse(node.test).lower() and "Scaffold" in made and bool(node.orelse)
 
 
 def _spec_of(body: list[ast.stmt]) -> str:

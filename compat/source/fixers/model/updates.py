@@ -42,7 +42,8 @@ NORMS = (
     "tensorflow.contrib.layers.batch_norm",
 )
 """Functions and layers that leave the updates of their moving averages in UPDATE_OPS."""
-_UPDATE_OPS = "tensorflow.GraphKeys.UPDATE_OPS"
+UPDATE_OPS = "tensorflow.GraphKeys.UPDATE_OPS"
+"""Collection of the updates of moving averages."""
 _OPTIMIZE_LOSS = ("loss", "global_step", "learning_rate", "optimizer", "gradient_noise_scale", "gradient_multipliers", "clip_gradients",
                   "learning_rate_decay_fn", "update_ops", "variables", "name", "summaries")  # fmt: skip
 _CLIPS = {
@@ -153,7 +154,7 @@ class _Finder:
             return None
         branches = choice.body, choice.orelse.body
         values = [assigned(name.value, unwrapped(_statements(one))) for one in branches]
-        runs = [any(self._script.name(node) == _UPDATE_OPS for node in nodes(one, cst.Attribute)) for one in branches]
+        runs = [any(self._script.name(node) == UPDATE_OPS for node in nodes(one, cst.Attribute)) for one in branches]
         given = [code(value) for value in values if value is not None]
         if len(given) < len(branches) or len(set(given)) > 1 or runs == [False, True]:
             return None
@@ -183,7 +184,7 @@ class _Finder:
 
     def _runs_updates(self, value: _Expression | None) -> bool:
         given = [self._script.name(one.value) for one in value.args] if isinstance(value, cst.Call) else []
-        return self._script.called(value) == "tensorflow.get_collection" and given[:1] == [_UPDATE_OPS]
+        return self._script.called(value) == "tensorflow.get_collection" and given[:1] == [UPDATE_OPS]
 
     def _has_norms_below(self, test: _Expression) -> bool:
         """Returns True if the script has batch norm, and only where a test holds."""

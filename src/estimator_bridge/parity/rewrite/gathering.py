@@ -9,7 +9,7 @@ import json
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +133,25 @@ def _unpaired_shapes(old: Trace, new: Trace, names: NewNames) -> dict[str, tuple
     return {name: shapes[name] for name in unpaired if name in shapes}
 
 
+def minimizes_another_loss(old: Trace, new: Trace) -> bool:
+    """Returns True if the old script reports another loss than it minimizes, and the new one's first loss is nearer to the latter."""
+    first = next(old.events("minimized"), None)
+    reported, other = next(old.events("step"), None), next(new.events("step"), None)
+    if first is None or reported is None or other is None:
+        return False
+    return bool(abs(first["loss"] - other["loss"]) < abs(reported["loss"] - other["loss"]))
+
+
+def old_losses(old: Trace, new: Trace) -> Iterator[float]:
+    """Yields the old side's loss of each step that has a counterpart in the new side's: the one that it reports, or the one that it minimizes."""
+    return (event["loss"] for event in old.events("minimized" if minimizes_another_loss(old, new) else "step"))
+
+
 def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) -> SideEvidence:
     variables: dict[str, Any] = next(old.events("variables"), {"variables": []})
     evaluations = list(old.events("evaluation"))
-    losses, lengths = array("d"), Counter[str]()  # of a million steps, their events would take a gigabyte
-    for step in old.events("step"):
-        losses.append(step["loss"])
-        lengths[step["call"]] += 1
+    losses = array("d", old_losses(old, new))  # of a million steps, their events would take a gigabyte
+    lengths = Counter(step["call"] for step in old.events("step"))
     return SideEvidence(
         steps=_steps(old, new, names, "anchor"),
         trainable=tuple(name for name, _, trainable in variables["variables"] if trainable),

@@ -44,7 +44,7 @@ from estimator_bridge.parity.result import (
     Verdict,
     rel_diff,
 )
-from estimator_bridge.parity.rewrite.gathering import NewNames, gather, values_at
+from estimator_bridge.parity.rewrite.gathering import NewNames, gather, minimizes_another_loss, old_losses, values_at
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.values import ROUNDING, equal_arrays, max_abs_diff
@@ -142,6 +142,11 @@ def judge_rewrite(
     )
     notes = [
         f"The new side is {' '.join([str(plan.script), *plan.script.args])}.",
+        *(
+            ["The losses are those that both sides minimize; the old script reports another one."]
+            if minimizes_another_loss(old, new)
+            else []
+        ),
         *_anchor_notes(old, names, plan),
         *_free_notes(old, free, thresholds),
         *limits(old),
@@ -189,8 +194,8 @@ def judge_rewrite(
 
 def pair_losses(old: Trace, new: Trace) -> tuple[LossPoint, ...]:
     """Returns the losses of the steps that both sides took."""
-    pairs = zip(old.events("step"), new.events("step"), strict=False)
-    return tuple(LossPoint(here["step"], here["loss"], there["loss"]) for here, there in pairs)
+    pairs = zip(old.events("step"), old_losses(old, new), new.events("step"), strict=False)
+    return tuple(LossPoint(here["step"], loss, there["loss"]) for here, loss, there in pairs)
 
 
 def _grown_from_rounding(

@@ -54,7 +54,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
         if not session.index and any(old.events("step")):
             raise BridgeError(
                 "The new script trained nothing that could be seen.",
-                expected="fit or train_on_batch of a tf_keras model, or a loop over a tf.data.Dataset with a tf.GradientTape",
+                expected="fit or train_on_batch of a tf_keras model, or a loop over a tf.data.Dataset with a tf.GradientTape or tf.gradients",
                 received="no gradient of a step",
                 fix="Write the training with one of these.",
             )

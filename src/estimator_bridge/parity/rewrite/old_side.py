@@ -31,6 +31,7 @@ v1 = tf.compat.v1
 _structures: GraphValues[Any] = GraphValues()  # graph -> leaves of its batch
 _losses: GraphValues[Any] = GraphValues()  # graph -> loss of its evaluation
 _asked: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (what a gradient is taken of, gradient)
+_minimized: GraphValues[dict[str, list[Any]]] = GraphValues()  # graph -> variable -> losses whose gradient is taken
 _forget_bias: GraphValues[dict[str, float]] = GraphValues()  # graph -> scope of a cell -> its forget_bias
 _updates: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (optimizer, gradients and variables)
 
@@ -216,6 +217,10 @@ class _ReferenceHook(TrainHook):
             for name, gradient in _asked.get(graph, [])
             if name in self._gradients
         )
+        minimized = _minimized.get(graph, {})  # by an optimizer of the script's own, what is applied is not known
+        losses = {one.name: one for name in self._gradients or minimized for one in minimized[name]}
+        other = [one for name, one in losses.items() if one.graph is graph and one.shape.rank == 0 and name != self._loss.name]
+        self._other_loss = other[0] if len(losses) == 1 and other else None
         self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
         self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
         self._rates: list[Any] | None = None
@@ -237,6 +242,7 @@ class _ReferenceHook(TrainHook):
         is_first = self._progress.steps < FIRST_STEPS
         more: dict[str, Any] = {"gradients": self._gradients, "applied": self._applied} if is_first else {}
         more["looked"] = self._looked if not self._progress.steps else []
+        more["minimized"] = [] if self._other_loss is None else self._other_loss
         more["optimizers"] = [fetched for _, _, fetched in self._optimizers]
         return v1.train.SessionRunArgs({**args.fetches, **more}, self._numbers)
 
@@ -244,6 +250,8 @@ class _ReferenceHook(TrainHook):
         super().after_run(run_context, run_values)
         self._progress.steps += 1
         index = self._progress.steps
+        if self._other_loss is not None:
+            self._trace.write("minimized", loss=float(run_values.results["minimized"]))
         self._write_rates(index, run_values.results["optimizers"])
         if index <= FIRST_STEPS:
             self._write_first(index, run_values.results)
@@ -354,6 +362,7 @@ def _remember() -> None:
         for x, gradient in zip(xs if isinstance(xs, (list, tuple)) else [xs], found, strict=False):
             if gradient is not None and id(x) in variables:
                 _asked.setdefault(v1.get_default_graph(), []).append((variables[id(x)], gradient))
+                _minimized.setdefault(v1.get_default_graph(), {})[variables[id(x)]] = tf.nest.flatten(ys)
         return found
 
     def call(original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:

@@ -49,18 +49,20 @@ WHOLE = (
     "float64",
     "from_keras",
     "hooks",
+    "in_classes",
     "in_loops",
     "iterated",
     "keras_layers",
     "linear",
     "named_classes",
     "objects",
+    "own_updates",
     "recurrent",
     "shared_and_named",
     "tpu",
     "two_calls",
 )
-SHIMMED = ("in_loops",)
+SHIMMED = ("in_classes", "in_loops")
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -115,10 +117,12 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "exports": "exported",
         "from_keras": "(3,)",
         "hooks": "7 True",
+        "in_classes": "16 rows",
         "iterated": "40 predictions",
         "in_loops": "48 ['probability']",
         "keras_layers": "step 5",
         "objects": "step 5",
+        "own_updates": "step 24 f1 above 0: True",
         "recurrent": "3 predictions",
         "shared_and_named": "step 5",
         "tpu": "step 15",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import convert
 from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
@@ -17,6 +22,7 @@ MORE = {
     "linear": ("classes", "numbers"),
     "clipped": ("value", "norm", "loss"),
     "objects": ("method",),
+    "own_updates": ("parts",),
 }
 """Arguments of scripts that train another model with them."""
 # Printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow.
@@ -71,12 +77,34 @@ def test_a_loop_that_waits_for_later_steps_ends(tmp_path: Path) -> None:
         assert "The third such evaluation ended it" in ended.out
 
 
-@pytest.mark.parametrize(("example", "flags"), [("digits", ()), ("wide_deep", ("--num_examples=4000",))])
+def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: Path) -> None:
+    """A comparison replaces the initial values, so it does not show that."""
+    kernel = np.linspace(-1, 1, 24).reshape(4, 6).astype(np.float32)
+    prefix = str(tmp_path / "before")
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=["old/kernel"], shape_and_slices=[""], tensors=[kernel])
+    (tmp_path / "new.py").write_text(converted("in_classes").text)
+    look = (
+        "import runpy; model = runpy.run_path('new.py', run_name='__main__')['estimator']\n"
+        "print([v.numpy().ravel().tolist() for v in model.variables if v.name == 'encoder/dense/kernel:0'])"
+    )
+    (tmp_path / "look.py").write_text(look)
+    command = [sys.executable, "look.py", prefix]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    found = json.loads(ended.stdout.splitlines()[-1])
+    np.testing.assert_allclose(found, [kernel.ravel()], atol=15 * 0.001 / np.sqrt(0.1))  # what 15 steps can change
+
+
+@pytest.mark.parametrize(
+    ("example", "flags"), [("digits", ()), ("wide_deep", ("--num_examples=4000",)), ("parallel", ("--body", "shim"))]
+)
 def test_the_examples_need_no_human(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
-    """From the old script to the proof by one command, their exports included."""
+    """From the old script to the proof by one command, their exports included; BERT's optimizer has no counterpart in Keras."""
     script = ROOT / "examples" / example / "train.py"
+    options, flags = (flags, ()) if example == "parallel" else ((), flags)
     ended = estimator_bridge_command(
-        *("convert", "source", "--prove", "--out", tmp_path / "new.py", script, "--", "--train_steps=30", *flags), cwd=tmp_path
+        *("convert", "source", "--prove", *options, "--out", tmp_path / "new.py", script),
+        *("--", "--train_steps=30", *flags),
+        cwd=tmp_path,
     )
     assert ended.code == 0, ended.out + ended.err
     assert "EQUAL. The new script trains as the old script does." in ended.out

@@ -1,4 +1,4 @@
-"""Losses and gradients of the new script, wherever it asks a gradient tape for them, and the gradients that optimizers apply."""
+"""Losses and gradients of the new script, wherever it asks a gradient tape or a graph for them, and those that optimizers apply."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.ops import gradients_util
 
 from estimator_bridge.parity.rewrite.session import Session
 from estimator_bridge.runtime.patching import wrap
@@ -20,7 +21,12 @@ def intercept(session: Session, keras: Any) -> None:
     """
 
     def gradient(original: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        computed = original(tape, target, sources, *args, **kwargs)
+        return recorded(original(tape, target, sources, *args, **kwargs), target, sources)
+
+    def gradients(original: Callable[..., Any], ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+        return recorded(original(ys, xs, *args, **kwargs), ys, xs)
+
+    def recorded(computed: Any, target: Any, sources: Any) -> Any:
         pairs = [
             (variable, value)
             for variable, value in zip(tf.nest.flatten(sources), tf.nest.flatten(computed), strict=True)
@@ -39,6 +45,7 @@ def intercept(session: Session, keras: Any) -> None:
         return original(optimizer, strategy, _apply(session, optimizer, grads_and_vars), *args, **kwargs)
 
     wrap(tf.GradientTape, gradient=gradient)
+    wrap(gradients_util, _GradientsHelper=gradients)
     wrap(keras.optimizers.Optimizer, _internal_apply_gradients=apply_new)
     wrap(keras.optimizers.legacy.Optimizer, _distributed_apply=apply_legacy)
 
