@@ -313,7 +313,7 @@ def _model_functions(script: Script) -> Iterator[str]:
     for name, one in _functions(script).items():
         if makes(script, one, SPEC):
             names = [parameter.name.value for parameter in one.params.params]
-            if names and names[0].startswith("feature") and "mode" in names:
+            if names and ("features" in names or names[0].startswith("feature")) and "mode" in names:
                 found[name] = None
     yield from found
 

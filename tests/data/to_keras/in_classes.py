@@ -33,7 +33,10 @@ def mapped(variables):
 
 
 def model_fn(features, labels, mode, params):
-    net = Encoder(features["x"], params["units"]).output
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        features = features["sent"]
+    x = tf.feature_column.input_layer(features, params["columns"])
+    net = Encoder(x, params["units"]).output
     logits = tf.layers.dense(net, 2)
     if params["checkpoint"]:
         assignment = mapped(tf.trainable_variables())
@@ -51,7 +54,8 @@ def input_fn():
     return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat(4).batch(16)
 
 
-estimator = tf.estimator.Estimator(model_fn, "model", params={"units": 6, "checkpoint": CHECKPOINT})
+columns = [tf.feature_column.numeric_column("x", [4])]
+estimator = tf.estimator.Estimator(model_fn, "model", params={"units": 6, "columns": columns, "checkpoint": CHECKPOINT})
 estimator.train(input_fn, steps=15)
-rows = list(estimator.predict(lambda: input_fn().take(1)))
+rows = list(estimator.predict(lambda: input_fn().map(lambda features, labels: ({"sent": features},)).take(1)))
 print(len(rows), "rows")

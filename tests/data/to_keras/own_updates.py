@@ -48,6 +48,7 @@ def model_fn(features, labels, mode, params):
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"class": classes})
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    loss += 0.01 * sum(tf.nn.l2_loss(one) for one in tf.trainable_variables() if one.name.startswith("answer/kernel"))
     if mode == tf.estimator.ModeKeys.EVAL:
         precision = tf.metrics.precision(labels, classes)
         recall, update = tf.metrics.recall(labels, classes)
@@ -55,7 +56,7 @@ def model_fn(features, labels, mode, params):
         metrics = {"precision": precision, "f1": (score, tf.group(precision[1], update))}
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
     reported = tf.sqrt(loss)  # no update depends on it
-    penalty = 0.01 * tf.add_n([tf.nn.l2_loss(variable) for variable in tf.trainable_variables()])
+    penalty = 0.01 * tf.add_n([tf.nn.l2_loss(variable) for variable in tf.trainable_variables("hidden")])
     make_updates = {"own": by_own_optimizer, "parts": by_parts}[WAY]
     train_op = make_updates(loss + penalty, params["rate"])
     return tf.estimator.EstimatorSpec(mode, loss=reported, train_op=train_op)

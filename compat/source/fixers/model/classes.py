@@ -20,7 +20,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     reads_and_writes,
     tainted_by,
 )
-from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, of_whole_model
+from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
@@ -97,6 +97,7 @@ _RESULTS = "{metric.name: metric.result() for metric in self.metrics}"
 _SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
 _SCOPE = "tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope())"
 """Context manager behind which names of layers without a name are counted anew, as each graph of TensorFlow 1 does."""
+_PLAIN = 'with tf.name_scope(""):  # names of variables begin with those of their layers, as in TensorFlow 1'
 _AGAIN = f"with {_SCOPE}:  # each call makes the same names"
 _VARIABLES = (
     "tensorflow.get_variable",
@@ -110,6 +111,7 @@ _AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseCo
 _PREDICT = """
     def predict_step(self, data):
         FEATURES = data[0] if isinstance(data, tuple) else data
+        RECEIVED
         y_pred = self(FEATURES, training=False)
         PREDICT_INPUTS
         PREDICTED
@@ -157,9 +159,13 @@ class _Writer:
             )
         text += (_EVALUATION if parts.evaluation else "") + (_INITIAL if parts.initial else "")
         evaluation, evaluation_loss = parts.evaluation or ((), parts.loss_value)
+        around = ""
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
-            text = text.replace("        NETWORK\n", f"        {_AGAIN}\n            NETWORK\n")
+            around = _AGAIN
+        elif self._reads_names():
+            around = _PLAIN
+        text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
         changed = self._changed(parts.network, self._lifting)
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
@@ -200,6 +206,7 @@ class _Writer:
             "METRIC_INPUTS": self._inputs(parts.measured, self._updates()),
             "MEASURED": self._changed(parts.measured),
             "UPDATES": self._updates(),
+            "RECEIVED": [*self._params(parts.received), *self._changed(parts.received)],
             "PREDICT_INPUTS": self._inputs(
                 parts.predicted, [parts.predictions] if parts.predictions is not None else [], own="features"
             ),
@@ -261,6 +268,12 @@ class _Writer:
     def _makes_variables(self) -> bool:
         names = (self._script.name(node) for statement in self._parts.network for node in nodes(statement, cst.Attribute))
         return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in names)
+
+    def _reads_names(self) -> bool:
+        """Returns True if the script looks at names, or asks for the variables below a scope."""
+        module = self._script.module
+        reads = any(isinstance(one, cst.Attribute) and one.attr.value == "name" for one in nodes(module, cst.Attribute))
+        return reads or any(asked_scope(self._script, one) is not None for one in nodes(module, cst.Call))
 
     def _updates(self) -> list[Statement]:
         updates = (
@@ -379,7 +392,7 @@ class _InMethod(cst.CSTTransformer):
         trained = [one.value for one in old.args if one.keyword is not None and one.keyword.value == "trainable"]
         if any(self._tests.value(one, Mode.TRAIN) for one in trained):  # no other mode trains
             calls = (node for one in self._parts.loss for node in nodes(one, cst.Call))
-            if any(of_whole_model(self._script, node) == "self.trainable_variables" for node in calls):
+            if any("self.trainable_variables" in of_whole_model(self._script, node) for node in calls):
                 message = (
                     "its variables are not trainable in evaluations, and the loss asks for those that are; take trainable away"
                 )
@@ -431,7 +444,7 @@ class _InMethod(cst.CSTTransformer):
 
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
         whole = of_whole_model(self._script, node)
-        if whole and not (self._updates and whole == "self.trainable_variables"):
+        if whole and not (self._updates and "self.trainable_variables" in whole):
             return parsed(whole)
         if isinstance(node, cst.Call) and self._parts.makes_keras(node):
             if node not in self._made:

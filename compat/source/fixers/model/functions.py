@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -56,12 +57,13 @@ from estimator_bridge.compat.source.fixers.surface import is_respelled
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
 _KNOWN = frozenset((*_SPEC[:6], "host_call"))
+_TRAINED = "self.trainable_variables"
 _OF_WHOLE_MODEL = {
-    "tensorflow.trainable_variables": "self.trainable_variables",
+    "tensorflow.trainable_variables": _TRAINED,
     "tensorflow.losses.get_regularization_loss": "tf.add_n(self.losses)",
     "tensorflow.losses.get_regularization_losses": "self.losses",
     "tensorflow.GraphKeys.REGULARIZATION_LOSSES": "self.losses",
-    "tensorflow.GraphKeys.TRAINABLE_VARIABLES": "self.trainable_variables",
+    "tensorflow.GraphKeys.TRAINABLE_VARIABLES": _TRAINED,
 }
 """Calls and collections that have what all layers made, and what a method of the model asks."""
 _REFUSED = {
@@ -119,7 +121,7 @@ class ModelFunction:
 
     Attributes:
         node: The function.
-        features: Name of the first argument.
+        features: Name of the argument for the features.
         labels: Name of the argument for the labels; empty if there is none.
         params: Name of the argument for hyperparameters; empty if there is none.
         tests: Conditions on the mode.
@@ -129,6 +131,7 @@ class ModelFunction:
         evaluation: Statements of the loss of evaluations, and that loss, if it is another one; else None.
         measured: Statements that metrics need beside the network's.
         metrics: Metrics of an evaluation.
+        received: Statements that make the network's features of those of a prediction.
         predicted: Statements that predictions need beside the network's.
         predictions: The predictions.
         prepared: Statements that the optimizer needs.
@@ -156,6 +159,7 @@ class ModelFunction:
     evaluation: tuple[tuple[Statement, ...], cst.BaseExpression] | None
     measured: tuple[Statement, ...]
     metrics: tuple[metrics.Metric, ...]
+    received: tuple[Statement, ...]
     predicted: tuple[Statement, ...]
     predictions: cst.BaseExpression | None
     prepared: tuple[Statement, ...]
@@ -191,7 +195,20 @@ def of_whole_model(script: Script, node: cst.CSTNode) -> str:
     name = script.called(node)
     if name == "tensorflow.get_collection" and isinstance(node, cst.Call) and len(node.args) == 1:
         name = script.name(node.args[0].value)
-    return _OF_WHOLE_MODEL.get(name, "")
+    whole, scope = _OF_WHOLE_MODEL.get(name, ""), asked_scope(script, node)
+    if scope is not None and whole == _TRAINED:
+        return f"[one for one in {_TRAINED} if one.name.startswith({code(scope)})]"
+    return whole
+
+
+def asked_scope(script: Script, node: cst.CSTNode) -> cst.BaseExpression | None:
+    """Returns the scope of the variables or penalties that a call asks for; None for all of them, and for other calls."""
+    name = script.called(node)
+    parameters = ("key", "scope") if name == "tensorflow.get_collection" else ("scope",)
+    given = (
+        arguments(node, parameters) if isinstance(node, cst.Call) and (name in _OF_WHOLE_MODEL or len(parameters) > 1) else None
+    )
+    return None if given is None or code(given.get("scope", cst.Name("None"))) == "None" else given["scope"]
 
 
 def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False, keeps_updates: bool = False) -> ModelFunction:
@@ -218,7 +235,7 @@ class _Analysis:
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
-        self._features = names[0]
+        self._features = "features" if "features" in names else names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
@@ -244,6 +261,7 @@ class _Analysis:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
         self._initial = self._take_initial_values()
+        self._received = self._take_received()
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
 
     def _check_methods(self) -> None:
@@ -270,6 +288,19 @@ class _Analysis:
         }
         return needed
 
+    def _take_received(self) -> list[Statement]:
+        """Takes the first statements of a prediction, if they give the features another value, out of its branch, and returns them."""
+        one = self._branches.get(Mode.PREDICT)
+        others = {each for mode, other in self._branches.items() if mode is not Mode.PREDICT for each in other.statements}
+        lines = [each for each in one.statements if not is_text(each)] if one else []
+        before = list(itertools.takewhile(lambda each: each not in others, lines))
+        taken = [each for each in before if reads_and_writes(each)[1] == {self._features}]
+        if one is not None and not _read_by(taken) & (self._tests.bound - {self._features}):
+            rest = tuple(each for each in one.statements if each not in taken)
+            self._branches[Mode.PREDICT] = dataclasses.replace(one, statements=rest)
+            return taken
+        return []
+
     def result(self) -> ModelFunction:
         """Returns the parts."""
         train, spec = self._branches[Mode.TRAIN], self._specs[Mode.TRAIN]
@@ -284,7 +315,7 @@ class _Analysis:
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
-            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), tuple(predicted), predictions,
+            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), tuple(self._received), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
             self._reached(network)[1] if self._shim else None, self._reached(kept)[1],
@@ -353,6 +384,10 @@ class _Analysis:
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
             name = self._script.called(call)
+            if name.startswith("tensorflow.losses.get_regularization") and asked_scope(self._script, call) is not None:
+                raise UnconvertibleError(
+                    statement, code(call.func), "only penalties of all layers are known; add up those of the scope"
+                )
             if name and not updates and self._script.may_make_layers(name):
                 message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
                 raise UnconvertibleError(statement, code(call.func), message)
@@ -388,7 +423,7 @@ class _Analysis:
     def _is_in_graph(self, call: cst.Call, updates: bool) -> bool:
         """Returns True for a call that the graph of a step answers as that of TensorFlow 1 did."""
         name = self._script.called(call)
-        asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and len(call.args) == 1 else ""
+        asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and call.args else ""
         known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
         return (updates and known) or ((updates or self._shim) and name == "tensorflow.control_dependencies")
 
@@ -411,7 +446,7 @@ class _Analysis:
         calls = [node for one in own for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
         known = {call.func for call in calls if self._is_in_graph(call, updates)}
         texts = "".join(map(code, own))
-        for one, node in ((one, part) for one in (statement, *own) for part in nodes(one, cst.Attribute, cst.Name)):
+        for one, node in ((each, part) for each in (statement, *own) for part in nodes(each, cst.Attribute, cst.Name)):
             name = self._script.name(node)
             if one is not statement and name in _REFUSED and node not in known:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])

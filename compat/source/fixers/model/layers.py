@@ -148,7 +148,8 @@ def layer_function(name: str) -> str:
 
 def is_contrib(name: str) -> bool:
     """Returns True for a function of contrib that makes a layer, e.g. ``tensorflow.contrib.layers.fully_connected``."""
-    return name.removeprefix("tensorflow.") in _RENAMED
+    below = name.removeprefix("tensorflow.")
+    return below in _RENAMED and below.startswith("contrib.")
 
 
 def is_keras(name: str) -> bool:

@@ -214,6 +214,20 @@ def test_batch_norm_that_trains_in_evaluations_is_reported(training: str, report
     assert sum("in all modes" in change.message for change in convert(text).changes) == reported
 
 
+def test_penalties_of_a_scope_are_not_those_of_all() -> None:
+    """What a call asks for below a scope is a part of what the model has."""
+    text = (SCRIPTS / "in_classes.py").read_text().replace('Encoder(x, params["units"]).output', "x")
+    asked = "    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)\n"
+    assert text.count(asked) == 1
+    some = asked + '    loss += tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables("hidden")])\n'
+    assert (
+        'for v in [one for one in self.trainable_variables if one.name.startswith("hidden")]'
+        in convert(text.replace(asked, some)).text
+    )
+    penalties = asked + '    loss += tf.losses.get_regularization_loss("hidden")\n'
+    assert "only penalties of all layers are known" in convert(text.replace(asked, penalties)).text
+
+
 def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:
     """EvalSpec takes 100 where nothing is given, and all where None is."""
     text = converted("columns").text
