@@ -135,6 +135,27 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     assert ended.stdout.splitlines()[-1] == expected[name]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["own", "parts"])
+def test_updates_that_stay_go_on_where_they_were(way: str, tmp_path: Path) -> None:
+    """Twice ten steps are twenty, to the last bit, what the script's optimizers keep included."""
+    text = converted("own_updates").text.replace("steps=24", "steps=int(sys.argv[2])")
+    (tmp_path / "new.py").write_text(text.replace("import tf_keras\n", "import tf_keras\ntf_keras.utils.set_random_seed(1)\n"))
+    found = []
+    for name, trainings in {"once": [20], "twice": [10, 10]}.items():
+        (tmp_path / name).mkdir()
+        for steps in trainings:
+            command = [sys.executable, "../new.py", way, str(steps)]
+            subprocess.run(command, cwd=tmp_path / name, capture_output=True, timeout=300, check=True)
+        reader = tf.train.load_checkpoint(str(tmp_path / name / "model" / "keras"))
+        names = [key for key in reader.get_variable_to_shape_map() if key.startswith("model/") and "metric" not in key]
+        found.append({key: reader.get_tensor(key) for key in names if key.endswith("VARIABLE_VALUE")})
+    assert sum("/made/" in key for key in found[0]) == {"own": 4, "parts": 8}[way]
+    for key, value in found[0].items():
+        if "mean_loss" not in key:
+            np.testing.assert_array_equal(found[1][key], value, err_msg=key)
+
+
 def test_an_exported_model_answers_as_its_variables_say(tmp_path: Path) -> None:
     """Signatures, their inputs and outputs are those of the old script; an image is doubled before the network, an example is not."""
     script = tmp_path / "new.py"
