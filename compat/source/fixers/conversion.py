@@ -36,7 +36,7 @@ from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_nam
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
-from estimator_bridge.compat.source.fixers.model.tpu import choices_for_tpu, without_tpu
+from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
@@ -190,7 +190,13 @@ def _converted(
     normal = in_normal_form(script)
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
-    if any(name.startswith(TPU) for name in script.imported()):
+    if any(name.startswith((TPU, *TOWERS)) for name in script.imported()):
+        message = "left out: the new script trains on one device, unless its model is made below the scope of tf.distribute.MirroredStrategy"
+        towers = (node for node in nodes(script.module, cst.Call) if script.called(node) in TOWERS)
+        changes += (
+            Change(script.line(node), script.called(node).replace("tensorflow", "tf", 1), Outcome.APPROXIMATE, message)
+            for node in towers
+        )
         lines = script.module.code.split("\n")
         for_others = without_tpu(script)
         gone = [one for one in choices_for_tpu(script.module.code) if for_others.split("\n")[one - 1] != lines[one - 1]]

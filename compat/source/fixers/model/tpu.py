@@ -1,4 +1,4 @@
-"""Model functions for TPUs as those of an Estimator, which compute the same on other devices."""
+"""Model functions for TPUs, and for the towers of contrib, as those of an Estimator, which compute the same on one other device."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.script import TPU, Script, code, nodes, simple_name
 
 _SPEC = f"{TPU}TPUEstimatorSpec"
+TOWERS = ("tensorflow.contrib.estimator.TowerOptimizer", "tensorflow.contrib.estimator.replicate_model_fn")
+"""Calls that spread a model function over GPUs; their first argument is that for one device."""
 _NEWLINE = cst.ParenthesizedWhitespace()
 
 
@@ -152,7 +154,7 @@ class _WithoutTpu(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = self._script.called(original_node)
-        if name == f"{TPU}CrossShardOptimizer" and updated_node.args:
+        if name in (f"{TPU}CrossShardOptimizer", *TOWERS) and updated_node.args:
             return updated_node.args[0].value
         root: cst.CSTNode = original_node.func
         while isinstance(root, cst.Attribute):

@@ -288,6 +288,19 @@ def test_a_branch_for_tpus_that_goes_is_reported() -> None:
     assert [lines[number - 1].strip() for number in left_out] == ['if params["use_tpu"]:'] * 2
 
 
+def test_towers_of_contrib_become_one_device() -> None:
+    """The report says so; a strategy would spread the model again."""
+    text = (
+        (SCRIPTS / "own_updates.py")
+        .read_text()
+        .replace("MomentumByHand(rate).apply", "tf.contrib.estimator.TowerOptimizer(MomentumByHand(rate)).apply")
+    )
+    conversion = convert(text.replace("Estimator(model_fn,", "Estimator(tf.contrib.estimator.replicate_model_fn(model_fn),"))
+    assert conversion.text == converted("own_updates").text
+    left = [change.name for change in conversion.changes if "on one device" in change.message]
+    assert left == ["tf.contrib.estimator.TowerOptimizer", "tf.contrib.estimator.replicate_model_fn"]
+
+
 def test_a_function_may_return_what_it_got() -> None:
     """Then nothing is left for the branch that returns it."""
     network = converted("returned_input").text.partition("def call(")[2].partition("def compute_loss")[0]
