@@ -70,10 +70,19 @@ def unfolded(text: str) -> Unfolded:
     for _ in range(_MOST):
         step = _Step(found)
         new = step.with_method() or step.with_object()
-        if new is None:
+        if new is None or not _parses(new.text):
             break
         found = new
     return found
+
+
+def _parses(text: str) -> bool:
+    """Returns False for a source that mixes tabs and spaces now."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 class _Step:

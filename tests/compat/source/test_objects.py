@@ -98,3 +98,8 @@ def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
 )
 def test_a_method_with_a_use_that_is_not_known_stays(text: str) -> None:
     check_noop(text)
+
+
+@pytest.mark.parametrize("text", [METHOD, PLAIN], ids=["method", "object"])
+def test_a_source_with_tabs_stays_one_that_python_reads(text: str) -> None:
+    ast.parse(unfolded(text.replace("    ", "\t")).text)
