@@ -63,7 +63,13 @@ _REASONS: dict[str, dict[str, str]] = {
         "run_worker run_ps": "the first worker leads; idle parameter servers end",
     },
     f"{_DISTRIBUTE}.distribute_lib.StrategyBase": {"num_replicas_in_sync": "a model_fn is told how many replicas train"},
-    f"{_DISTRIBUTE}.distribute_lib.ReplicaContextBase": {"num_replicas_in_sync": "a model_fn is told how many replicas train"},
+    f"{_DISTRIBUTE}.distribute_lib.ReplicaContextBase": {
+        "num_replicas_in_sync": "a model_fn is told how many replicas train",
+        "all_reduce": "a model_fn that combines values of the replicas is refused",
+    },
+    f"{_DISTRIBUTE}.distribute_lib.ReplicaContext": {
+        "all_gather": "a model_fn that combines values of the replicas is refused"
+    },
     f"{_DISTRIBUTE}.estimator_training": {"init_run_config": "a RunConfig with a strategy knows its task"},
     f"{_DISTRIBUTE}.distribute_coordinator": {"_run_std_server": "waits until the servers of all tasks answer"},
     f"{_TRAINING}.server_lib.Server": {"__init__": "keeps a server to the loopback interface"},

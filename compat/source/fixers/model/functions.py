@@ -218,7 +218,7 @@ def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False, ke
         script: Script around the function.
         function: The function.
         shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
-        keeps_updates: What updates the variables may stay as it is, if Keras has no such optimizer.
+        keeps_updates: True to keep what updates the variables as it is, if Keras has no such optimizer.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
