@@ -387,7 +387,8 @@ class _Merging:
     def _without_imports(self, lines: list[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         """Yields the lines; imports of what the script contains now are without it."""
         changed: dict[int, str | None] = {}
-        for one in self._script.tree.body:
+        top = set(self._script.tree.body)
+        for one in ast.walk(self._script.tree):
             if not isinstance(one, ast.ImportFrom):
                 continue
             dotted = "." * one.level + (one.module or "")
@@ -403,6 +404,8 @@ class _Merging:
                     r"#.*", "\n".join(text for text, number in lines if one.lineno <= number <= (one.end_lineno or 0))
                 )
                 text = ast.unparse(ast.ImportFrom(one.module, kept, one.level)) if kept else None
+                if one not in top:  # its block may have nothing else
+                    text = " " * one.col_offset + (text or "pass")
                 changed[one.lineno] = "\n".join([*([text] if text else []), *comments]) if text or comments else None
                 changed.update(dict.fromkeys(range(one.lineno + 1, (one.end_lineno or 0) + 1)))
         seen = set[int]()

@@ -1,7 +1,8 @@
 """Checks of models whose batches are split: the results of the replicas must add up to the result of one device."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -27,23 +28,38 @@ _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 OF_SHAPE_ALONE = ("Shape", "ShapeN", "Size", "Rank", "OnesLike", "ZerosLike")
 
 
-def check_split(model: ModelGraph, updates: Sequence[Update], writes: Iterable[tuple[str, Operation]]) -> None:
+def check_split(
+    model: ModelGraph,
+    updates: Sequence[Update],
+    writes: Iterable[tuple[str, Operation]],
+    every: Iterable[tuple[str, Operation]],
+) -> None:
     """Refuses a model whose results a split batch would silently change.
 
     Args:
         model: Training graph, built for one replica's rows of a batch.
         updates: Updates that a step runs.
-        writes: Name of each variable that a replica changes, and the operation that does so.
+        writes: Name of each variable that a replica changes by its rows, and the operation that does so.
+        every: The same for each variable that the graph changes.
 
     Raises:
         NotSupportedError: The loss is neither a plain mean over the rows nor a declared sum, the gradients are not linear in it, or
             variables are changed by the rows otherwise than by their mean.
     """
     metrics = {variable.op.name for variable in model.collection(v1.GraphKeys.METRIC_VARIABLES)}
+    losses = (
+        {loss.op for loss in (*_minimized(model), *model.collection(v1.GraphKeys.LOSSES))}
+        if not sums_loss(model.graph)
+        else set()
+    )
+    rows = {one.shape[0] for one in model.batch if one.shape.rank} - {None, 0, 1}  # if each batch has as many
     undeclared = {one.op.name for one in model.variables() if one.aggregation == tf.VariableAggregation.NONE} - metrics
     for name, op in writes:
-        if name in undeclared and _adds_rows_up(op):
+        if name in undeclared and _adds_rows_up(op, losses):
             raise _refused(f"{op.name!r} ({op.type}) changes {name!r} by the rows, and not by their mean", op)
+    for name, op in every:
+        if name in undeclared and any(_constant(tensor) in rows for tensor in op.inputs[1:] if rows and tensor.shape.rank == 0):
+            raise _refused(f"{op.name!r} ({op.type}) changes {name!r} by the rows of each batch", op)
     for update in updates:
         if not update.untouched:
             why = f"{type(update.optimizer).__name__} applies gradients that were changed first (e.g., by clipping)"
@@ -237,15 +253,19 @@ def _counts_rows(divisor: Operation, numerator: Operation) -> bool:
 
     A number that the script gives is none: it would stay the same in a part of the batch.
     """
-    behind = upstream([divisor])
-    if any(op.op_def.is_stateful or op.type == "Placeholder" for op in behind) or not any(
-        op.type in _OF_FIXED_SHAPE for op in behind
-    ):
+    count = _constant(divisor.outputs[0])
+    if count is None or not any(op.type in _OF_FIXED_SHAPE for op in upstream([divisor])):
         return False
     summed = [op.inputs[0].shape for op in _values_of(numerator) if op.type == "Sum" and _reads_batch(op)]
-    with v1.Session(graph=divisor.graph) as session:
-        count = session.run(divisor.outputs[0])
     return any(shape.rank and np.all((count == shape[0]) | (count == shape.num_elements())) for shape in summed)
+
+
+def _constant(tensor: Tensor) -> Any:
+    """Returns the value of a tensor that depends on no batch and no state; None for all else."""
+    if any(op.op_def.is_stateful or op.type == "Placeholder" for op in upstream([tensor.op])):
+        return None
+    with v1.Session(graph=tensor.graph) as session:
+        return session.run(tensor)
 
 
 def _adds_rows(op: Operation) -> bool:
@@ -258,9 +278,16 @@ def _adds_rows(op: Operation) -> bool:
     return {source[0] for source in sources if source.rank} == {shape[0]} and shape[0] not in shape.as_list()[1:]
 
 
-def _adds_rows_up(write: Operation) -> bool:
-    """Returns True if what an operation writes depends on the rows of a batch, or their number, otherwise than by means over them."""
-    values = upstream([tensor.op for tensor in write.inputs[1:]], _is_mean_of_rows, data_producers)
+def _adds_rows_up(write: Operation, losses: Collection[Operation]) -> bool:
+    """Returns True if what an operation writes depends on the rows of a batch, or their number, otherwise than by means over them.
+
+    Args:
+        write: Operation that changes a variable.
+        losses: Operations that compute means over the rows.
+    """
+    values = upstream(
+        [tensor.op for tensor in write.inputs[1:]], lambda op: op in losses or _is_mean_of_rows(op), data_producers
+    )
     return any(op.type == "Placeholder" for op in values)
 
 

@@ -97,7 +97,7 @@ class Transplant:
         written = frozenset(name for name, _ in writes)
         self._check_replicas(templates, written)
         if self.pieces > 1:
-            check_split(model, self._updates_of_replicas(), writes)
+            check_split(model, self._updates_of_replicas(), writes, writes_of_graph(model))
         self._devices = {**(place(model, self._plan) if place else {}), **on_host(model.graph.get_operations())}
         values = self._initial_values()
         self.store = VariableStore(templates, values, written, devices=self._devices)

@@ -72,7 +72,6 @@ _STAYS: dict[str, str] = {
     "tensorflow.keras.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.layers.": _OUTSIDE,
     "tensorflow.get_variable": _OUTSIDE,
-    "tensorflow.get_variable_scope": _OUTSIDE,
     "tensorflow.Session": "there are no sessions; call the function on values",
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.train.Server": "Keras starts no servers; make the model under a tf.distribute strategy, whose tasks TF_CONFIG names",
@@ -154,6 +153,21 @@ def convert(
     words = set(re.findall(r"\w+", text))
     if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
         return Conversion(_parsable(text), ())
+    found = _of_one_body(text, elsewhere, False, makers, may_make_layers)
+    if not shim or found.complete:
+        return found
+    kept = _of_one_body(text, elsewhere, True, makers, may_make_layers)
+    return found if found.models and len(found.models) >= len(kept.models) else kept
+
+
+def _of_one_body(
+    text: str,
+    elsewhere: Mapping[str, str],
+    shim: bool,
+    makers: Collection[str],
+    may_make_layers: Callable[[str], bool] | None,
+) -> Conversion:
+    """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
@@ -187,7 +201,7 @@ def _converted(
     script = make(text)
     if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
         return Conversion(text, ())
-    normal = in_normal_form(script)
+    normal = in_normal_form(script, shim)
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith((TPU, *TOWERS)) for name in script.imported()):
@@ -206,7 +220,8 @@ def _converted(
     classes, inside, shimmed = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
-    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, changes))
+    is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
+    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, is_kept, changes))
     calls.used.update(
         name for name in (KERNELS, GRAPH, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values()) if f"{name}(" in moved.code
     )
@@ -352,9 +367,11 @@ class _Calls(Marking):
         classes: dict[str, cst.ClassDef],
         unused: set[str],
         shimmed: set[str],
+        is_kept: bool,
         changes: list[Change],
     ) -> None:
         super().__init__()
+        self._is_kept = is_kept
         self._script = script
         self._calls = calls
         self._classes = classes
@@ -379,6 +396,11 @@ class _Calls(Marking):
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, raw)
         }
         self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
+
+    @property
+    def _in_shim(self) -> bool:
+        """True inside of a function whose layers are made below ``track_tf1_style_variables``."""
+        return bool(self._functions) and (self._is_kept or self._functions[0] in self._shimmed)
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -465,7 +487,7 @@ class _Calls(Marking):
         if self._is_sent(original_node):
             return parsed(_spec(updated_node))
         try:
-            shimmed = self._functions and self._functions[0] in self._shimmed and is_contrib(self._script.called(original_node))
+            shimmed = self._in_shim and is_contrib(self._script.called(original_node))
             text = (
                 of_core(self._script, original_node, updated_node)
                 if shimmed
@@ -529,7 +551,7 @@ class _Calls(Marking):
         elif name not in CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
             explained = found is _OUTSIDE and function in self._with_specs  # a model function that stays says why
-            explained |= function in self._shimmed and (found is _OUTSIDE or is_contrib(name))
+            explained |= self._in_shim and (found is _OUTSIDE or is_contrib(name))
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 self._stays(node, name.replace("tensorflow", "tf", 1), found)
         return not name

@@ -12,6 +12,7 @@ from estimator_bridge.compat.source.fixers.hooks import plain_hooks
 from estimator_bridge.compat.source.fixers.inputs import takes_settings
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
+from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
@@ -155,7 +156,7 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
         spelled: Function that returns the name in the new script.
     """
     sources = support()
-    pending, found = set(used), set()
+    pending, found = {*used, *(["set_initial_values"] if LOADER in used else [])}, set()
     while pending:
         name = pending.pop()
         found.add(name)
@@ -163,16 +164,28 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
         bases = re.findall(r"\w+", header) if header.startswith("class ") else []
         pending |= {other for other in sources if other in bases or re.search(rf"\b{other}\(", body)} - found
     renamed = {name: spelled(name) for name in found if spelled(name) != name}
-    texts = [_with_settings(name, text) if "batches" in used else text for name, text in sources.items() if name in found]
+    texts = [_for_model(name, text, used) for name, text in sources.items() if name in found]
     for name, new in renamed.items():
         texts = [re.sub(rf"(?<![\w.]){name}(?=[(),:])", new, text) for text in texts]
     return texts
 
 
-def _with_settings(name: str, text: str) -> str:
-    """Returns the source of a function in which input functions get the settings that they take."""
+def _for_model(name: str, text: str, used: Iterable[str]) -> str:
+    """Returns the source of a function for models that need more than others: settings for input functions, initial values, own steps."""
     mode = {"train": "train", "evaluate": "eval", "predict": "infer"}.get(name)
-    return text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))') if mode else text
+    if mode is None:
+        return text
+    if LOADER in used:
+        text = text.replace("= dataset_of(input_fn)\n", "= dataset_of(input_fn)\n    set_initial_values(model, data)\n")
+    if "batches" in used:
+        text = text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))')
+    if GRAPH in used and mode == "train":  # updates may count other steps than batches
+        text = text.replace("    if steps is not None:\n        data = data.take(steps)\n", "")
+        text = text.replace(
+            "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n",
+            "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n        model.stop_training = steps is not None and step - done >= steps\n",
+        )
+    return text
 
 
 class EstimatorCalls:

@@ -19,13 +19,14 @@ _OF_TENSORFLOW = frozenset({"reuse", "_reuse", "_scope"})
 _MOST = 2  # arguments whose places Keras shares
 
 
-def layers_of_keras(script: Script) -> Iterator[cst.Call]:
+def layers_of_keras(script: Script, in_functions: bool) -> Iterator[cst.Call]:
     """Yields the calls of ``tf.layers`` that mean the same as calls of Keras, and are in classes of Keras or make objects in functions.
 
     A class in which one does not has none of them.
 
     Args:
         script: Script.
+        in_functions: True to yield those in functions, too.
     """
     for owner in nodes(script.module, cst.ClassDef):
         assert isinstance(owner, cst.ClassDef)
@@ -35,7 +36,7 @@ def layers_of_keras(script: Script) -> Iterator[cst.Call]:
         if is_keras and all(_has_twin(script, one) for one in found) and _says_if_it_drops(script, owner, calls):
             yield from found
     inside = {one for owner in nodes(script.module, cst.ClassDef) for one in nodes(owner, cst.Call)}
-    functions = nodes(script.module, cst.FunctionDef)
+    functions = nodes(script.module, cst.FunctionDef) if in_functions else ()
     for one in dict.fromkeys(each for function in functions for each in nodes(function, cst.Assign, cst.Return)):
         made = one.value if isinstance(one, cst.Assign | cst.Return) else None
         name = script.called(made).removeprefix(_LAYERS)

@@ -22,7 +22,7 @@ _LOSSES = tuple(
 """Functions that add a loss to those of which ``get_total_loss`` is the sum."""
 
 
-def in_normal_form(script: Script) -> str:
+def in_normal_form(script: Script, shim: bool = False) -> str:
     """Returns the source in another form that computes the same, each statement in its lines.
 
     Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
@@ -31,6 +31,7 @@ def in_normal_form(script: Script) -> str:
 
     Args:
         script: Script.
+        shim: True to keep objects of ``tf.layers`` that functions make: below ``track_tf1_style_variables`` each call makes them.
 
     Example:
         >>> in_normal_form(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
@@ -38,16 +39,18 @@ def in_normal_form(script: Script) -> str:
         >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.contrib import rnn as r; r.GRUCell(3)"))
         'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
     """
-    return script.module.visit(_NormalForm(script)).code
+    return script.module.visit(_NormalForm(script, shim)).code
 
 
 class _NormalForm(cst.CSTTransformer):
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, shim: bool) -> None:
         super().__init__()
         self._script = script
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
-        self._of_keras = {*layers_of_keras(script)}
+        self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
+        owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
+        self._applied = {one for owner in owners for one in nodes(owner, cst.Call) if _applies(one)}
         imports = [one for one in nodes(script.module, cst.Import) if isinstance(one, cst.Import)]
         bound = [alias.evaluated_alias or alias.evaluated_name for one in imports for alias in one.names]
         self._has_tf = "tf" in bound and all(
@@ -122,6 +125,8 @@ class _NormalForm(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if original_node in self._of_keras:
             return as_keras(self._script, original_node, updated_node)
+        if original_node in self._applied:
+            return updated_node.with_changes(func=cst.ensure_type(updated_node.func, cst.Attribute).value)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
         text = initializer(self._script, original_node)
@@ -137,6 +142,11 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+
+def _applies(call: cst.CSTNode) -> bool:
+    """Returns True for ``layer.apply(x)``, which layers of Keras do not have."""
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "apply"
 
 
 def _is_dimension(node: cst.BaseExpression) -> bool:

@@ -41,6 +41,7 @@ def model_fn(features, labels, mode, params):
     if params["checkpoint"]:
         assignment = mapped(tf.trainable_variables())
         tf.train.init_from_checkpoint(params["checkpoint"], assignment)
+        tf.train.init_from_checkpoint(params["checkpoint"], {"old/": "encoder/norm/"})
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)

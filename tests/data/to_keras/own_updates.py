@@ -1,4 +1,5 @@
-"""Updates that no optimizer of Keras makes: an optimizer of the script's own, two of tf.train for parts, and another loss than the reported one."""
+"""Updates that no optimizer of Keras makes: an optimizer of the script's own, two of tf.train for parts, gradients of
+two batches, and another loss than the reported one."""
 
 import sys
 
@@ -41,6 +42,22 @@ def by_parts(loss, rate):
     return tf.group(of_first, of_rest)
 
 
+def by_two_batches(loss, rate):
+    step, variables = tf.train.get_global_step(), tf.trainable_variables()
+    batches = tf.get_variable("batches", [], tf.int64, tf.zeros_initializer(), trainable=False)
+    sums = [tf.get_variable(v.op.name + "/sum", v.shape, trainable=False, initializer=tf.zeros_initializer()) for v in variables]
+    optimizer = tf.train.GradientDescentOptimizer(rate)
+    added = [total.assign_add(gradient) for total, gradient in zip(sums, tf.gradients(loss, variables))]
+    with tf.control_dependencies([*added, batches.assign_add(1)]):
+
+        def update():
+            done = optimizer.apply_gradients([(total / 2, v) for total, v in zip(sums, variables)], step)
+            with tf.control_dependencies([done]):
+                return tf.group(*[total.assign(tf.zeros_like(total)) for total in sums])
+
+        return tf.cond(tf.equal(batches.read_value() % 2, 0), update, tf.no_op)
+
+
 def model_fn(features, labels, mode, params):
     net = tf.layers.dense(features["x"], 6, activation=tf.nn.relu, name="hidden")
     logits = tf.layers.dense(net, 2, name="answer")
@@ -53,11 +70,12 @@ def model_fn(features, labels, mode, params):
         precision = tf.metrics.precision(labels, classes)
         recall, update = tf.metrics.recall(labels, classes)
         score = 2 * precision[0] * recall / (precision[0] + recall)
-        metrics = {"precision": precision, "f1": (score, tf.group(precision[1], update))}
+        others = tf.metrics.recall(1 - labels, 1 - classes)
+        metrics = {"precision": precision, "f1": (score, tf.group(precision[1], update)), "recall": others}
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
     reported = tf.sqrt(loss)  # no update depends on it
     penalty = 0.01 * tf.add_n([tf.nn.l2_loss(variable) for variable in tf.trainable_variables("hidden")])
-    make_updates = {"own": by_own_optimizer, "parts": by_parts}[WAY]
+    make_updates = {"own": by_own_optimizer, "parts": by_parts, "accumulated": by_two_batches}[WAY]
     train_op = make_updates(loss + penalty, params["rate"])
     return tf.estimator.EstimatorSpec(mode, loss=reported, train_op=train_op)
 
@@ -65,7 +83,7 @@ def model_fn(features, labels, mode, params):
 def input_fn():
     x = np.random.RandomState(3).uniform(-1, 1, size=(80, 4)).astype(np.float32)
     y = (x[:, 0] + x[:, 1] > 0).astype(np.int64)
-    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat(6).batch(16)
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat(12).batch(16)
 
 
 estimator = tf.estimator.Estimator(model_fn, "model", params={"rate": 0.1})

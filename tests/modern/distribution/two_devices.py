@@ -92,6 +92,7 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "wide": MODELS["wide and deep"],
         "slices": MODELS["partitioned"],
         "ema": MODELS["averaged"],
+        "moving loss": averaging,
         "moving mean": changing(lambda own, x: own.assign(0.9 * own + 0.1 * tf.reduce_mean(x, 0))),
         "tables": together(two_tables),
         "clipped": MODELS["clipped"],
@@ -100,8 +101,8 @@ def split_batches_train_as_one_device(folder: Path) -> None:
         "rate by loss": by_loss,
     }
     for name, model in models.items():
-        unequal = () if name == "moving mean" else (7,)  # the mean of pieces of 4 and 3 rows is another one
-        for batch_size in (8, *unequal) if name in {"mean", "sum", "slices", "own optimizer", "moving mean"} else (7,):
+        unequal = () if name.startswith("moving") else (7,)  # the mean of pieces of 4 and 3 rows is another one
+        for batch_size in (8, *unequal) if name in {"mean", "sum", "slices", "own optimizer"} or not unequal else (7,):
 
             def batches(batch_size: int = batch_size) -> Any:
                 return regression_input(batch_size, 1)
@@ -281,6 +282,13 @@ def changing(change: Callable[[Any, Any], Any]) -> Any:
     return model_fn
 
 
+def averaging(features: Any, labels: Any, mode: str) -> Any:
+    """Makes a model that keeps a moving average of its loss."""
+    loss = v1.losses.mean_squared_error(labels, linear(features["x"]))
+    with tf.control_dependencies([tf.train.ExponentialMovingAverage(0.9).apply([loss])]):
+        return minimize(mode, loss, v1.train.MomentumOptimizer(0.05, 0.9))
+
+
 def summed_and_regularized(features: Any, labels: Any, mode: str) -> Any:
     """Makes a model whose loss is a declared sum and a regularization."""
     predicted = v1.layers.dense(features["x"], 1, kernel_regularizer=lambda w: 0.1 * tf.nn.l2_loss(w))
@@ -417,6 +425,7 @@ def changes_by_splitting_are_refused(folder: Path) -> None:
 
     words = "fails when it is called with the rows of a replica's piece"
     check_refused(words, lambda: train_on(TWO, of_one_size, folder / "size", of_fixed_size))
+    check_refused("changes 'rows' by the rows", lambda: train_on(TWO, counting, folder / "rows", of_fixed_size))
 
 
 def own_gradients(features: Any, labels: Any, mode: str) -> Any:

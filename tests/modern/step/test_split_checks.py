@@ -18,10 +18,10 @@ def test_a_refusal_names_the_first_of_several_sums() -> None:
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [None])
         loss = tf.add_n([tf.reduce_sum(x, name=f"sum_{number}") for number in range(20)])
-    none: Any = {"variables": list, "collection": lambda name: []}
+    none: Any = {"variables": list, "collection": lambda name: [], "batch": ()}
     model: Any = SimpleNamespace(graph=graph, spec=SimpleNamespace(loss=loss), derivations=(), **none)
     with pytest.raises(NotSupportedError, match="'sum_0'"):
-        check_split(model, [], [])
+        check_split(model, [], [], [])
 
 
 @pytest.mark.parametrize(

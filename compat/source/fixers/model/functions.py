@@ -34,6 +34,7 @@ from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_f
 from estimator_bridge.compat.source.fixers.model.updates import (
     NORMS,
     OPTIMIZE_LOSS,
+    REBOUND,
     STEPS,
     UPDATE_OPS,
     Updates,
@@ -99,6 +100,7 @@ _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
+_PLAIN_SCOPE = re.compile(r"[\w/ -]*")
 _MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
@@ -196,7 +198,11 @@ def of_whole_model(script: Script, node: cst.CSTNode) -> str:
     if name == "tensorflow.get_collection" and isinstance(node, cst.Call) and len(node.args) == 1:
         name = script.name(node.args[0].value)
     whole, scope = _OF_WHOLE_MODEL.get(name, ""), asked_scope(script, node)
-    if scope is not None and whole == _TRAINED:
+    if (
+        scope is not None
+        and whole == _TRAINED
+        and (not isinstance(scope, cst.SimpleString) or _PLAIN_SCOPE.fullmatch(str(scope.evaluated_value)))
+    ):
         return f"[one for one in {_TRAINED} if one.name.startswith({code(scope)})]"
     return whole
 
@@ -276,7 +282,8 @@ class _Analysis:
         """Takes the statements that load a checkpoint out of the branches, and returns them with what they need."""
         statements = self._branches[Mode.TRAIN].statements
         loading = [one for one in statements if any(self._script.called(call) == INITIAL for call in nodes(one, cst.Call))]
-        needed = [*needed_for(_read_by(loading), statements[: statements.index(loading[-1])]), loading[-1]] if loading else []
+        before = {each for one in loading for each in needed_for(_read_by([one]), statements[: statements.index(one)])}
+        needed = [one for one in statements if one in before or one in loading]
         own = {self._features, self._labels} - {""}
         for statement in tainted_by(own, needed)[0]:
             raise UnconvertibleError(
@@ -295,7 +302,8 @@ class _Analysis:
         lines = [each for each in one.statements if not is_text(each)] if one else []
         before = list(itertools.takewhile(lambda each: each not in others, lines))
         taken = [each for each in before if reads_and_writes(each)[1] == {self._features}]
-        if one is not None and not _read_by(taken) & (self._tests.bound - {self._features}):
+        others_read = self._features in _read_by([each for each in before if each not in taken])
+        if one is not None and not others_read and not _read_by(taken) & (self._tests.bound - {self._features}):
             rest = tuple(each for each in one.statements if each not in taken)
             self._branches[Mode.PREDICT] = dataclasses.replace(one, statements=rest)
             return taken
@@ -331,8 +339,13 @@ class _Analysis:
                 raise
         kept = [one for one in needed_for(_read(asked), train.statements) if one not in computed]
         kept += [cst.SimpleStatementLine([cst.Expr(asked)])] if not isinstance(asked, cst.Name) else []
+        order = list(train.statements)
         for statement in kept:
             self._check(statement, updates=True)
+            behind = order[order.index(statement) + 1 :] if statement in order else []
+            later = reads_and_writes(statement)[0] & _bound([one for one in behind if one in computed])
+            if later:
+                raise UnconvertibleError(statement, min(later), REBOUND)
         message = "its updates stay as they are: train_step executes them in the graph of a step"
         return Updates((), "", (Change(self._script.line(asked), "train_op", Outcome.CONVERTED, message),)), kept
 
@@ -384,9 +397,10 @@ class _Analysis:
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
             name = self._script.called(call)
-            if name.startswith("tensorflow.losses.get_regularization") and asked_scope(self._script, call) is not None:
+            asks_all = of_whole_model(self._script, call) in _OF_WHOLE_MODEL.values()
+            if asks_all and not updates and asked_scope(self._script, call) is not None:
                 raise UnconvertibleError(
-                    statement, code(call.func), "only penalties of all layers are known; add up those of the scope"
+                    statement, code(call.func), "what a scope has is not known; ask for all, and choose by name"
                 )
             if name and not updates and self._script.may_make_layers(name):
                 message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"

@@ -148,8 +148,11 @@ def computed(
             continue
         first = target.elements[0].value if isinstance(target, cst.Tuple | cst.List) else target
         if code(call) not in keys and simple_name(first) in _names(script, value, statements):
-            own[simple_name(first)] = call
-            keys[code(call)] = simple_name(first)
+            free = simple_name(first)
+            while free in keys.values():
+                free += "_"
+            own[free] = call
+            keys[code(call)] = free
         result = f'self.eval_metrics["{keys.get(code(call), "")}"].result()'
         if first is target:
             made[simple_name(first)] = result

@@ -59,6 +59,7 @@ _MOST = 5
 _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
+REBOUND = "the updates read it, and it gets another value behind them; give that one another name"
 _Expression = cst.BaseExpression
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 
@@ -316,6 +317,10 @@ class _Finder:
             raise UnconvertibleError(
                 call, "minimize", "it minimizes something else than the loss, or some variables alone; write train_step"
             )
+        place = next((place for place, one in enumerate(self._flat) if call in {*nodes(one, cst.Call)}), len(self._flat))
+        later = reads_and_writes(loss)[0] & {name for one in self._flat[place + 1 :] for name in reads_and_writes(one)[1]}
+        if later:
+            raise UnconvertibleError(call, min(later), REBOUND)
 
     def _take_pairs(self, value: _Expression, end: int, maker: _Expression) -> None:
         """Finds the clipping in pairs of gradients and variables.

@@ -136,15 +136,24 @@ def _unpaired_shapes(old: Trace, new: Trace, names: NewNames) -> dict[str, tuple
 def minimizes_another_loss(old: Trace, new: Trace) -> bool:
     """Returns True if the old script reports another loss than it minimizes, and the new one's first loss is nearer to the latter."""
     first = next(old.events("minimized"), None)
-    reported, other = next(old.events("step"), None), next(new.events("step"), None)
-    if first is None or reported is None or other is None:
+    if first is None:
+        return False
+    reported, other = (next(itertools.islice(side.events("step"), first["index"] - 1, None), None) for side in (old, new))
+    if reported is None or other is None:
         return False
     return bool(abs(first["loss"] - other["loss"]) < abs(reported["loss"] - other["loss"]))
 
 
 def old_losses(old: Trace, new: Trace) -> Iterator[float]:
     """Yields the old side's loss of each step that has a counterpart in the new side's: the one that it reports, or the one that it minimizes."""
-    return (event["loss"] for event in old.events("minimized" if minimizes_another_loss(old, new) else "step"))
+    others = old.events("minimized") if minimizes_another_loss(old, new) else iter(())
+    following = next(others, None)
+    for index, event in enumerate(old.events("step"), 1):
+        if following is not None and following["index"] == index:
+            yield following["loss"]
+            following = next(others, None)
+        else:
+            yield event["loss"]
 
 
 def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) -> SideEvidence:

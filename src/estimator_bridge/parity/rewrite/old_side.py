@@ -203,8 +203,11 @@ class _ReferenceHook(TrainHook):
     def _find_gradients(self, graph: Any) -> None:
         """Finds the gradients that optimizers are given, and those that they come from."""
         updates = _updates.get(graph, [])
-        self._applied = {_name(v): tf.convert_to_tensor(g) for _, pairs in updates for g, v in pairs if g is not None}
-        dense = {id(g): self._applied[_name(v)] for _, pairs in updates for g, v in pairs if g is not None}
+        known = [
+            (g, v) for _, pairs in updates for g, v in pairs if g is not None and _is_fetchable(g)
+        ]  # not inside of tf.cond
+        self._applied = {_name(v): tf.convert_to_tensor(g) for g, v in known}
+        dense = {id(g): self._applied[_name(v)] for g, v in known}
         given = {name: gradient.op for name, gradient in self._applied.items()}
         read = upstream(given.values())
         self._gradients = {
@@ -218,9 +221,9 @@ class _ReferenceHook(TrainHook):
             if name in self._gradients
         )
         minimized = _minimized.get(graph, {})  # by an optimizer of the script's own, what is applied is not known
-        losses = {one.name: one for name in self._gradients or minimized for one in minimized[name]}
-        other = [one for name, one in losses.items() if one.graph is graph and one.shape.rank == 0 and name != self._loss.name]
-        self._other_loss = other[0] if len(losses) == 1 and other else None
+        losses = (one for name in self._gradients or minimized for one in minimized[name])
+        first = next((one for one in losses if one.graph is graph and one.shape.rank == 0 and graph.is_fetchable(one)), None)
+        self._other_loss = None if first is None or first.name == self._loss.name else first
         self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
         self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
         self._rates: list[Any] | None = None
@@ -251,7 +254,7 @@ class _ReferenceHook(TrainHook):
         self._progress.steps += 1
         index = self._progress.steps
         if self._other_loss is not None:
-            self._trace.write("minimized", loss=float(run_values.results["minimized"]))
+            self._trace.write("minimized", index=index, loss=float(run_values.results["minimized"]))
         self._write_rates(index, run_values.results["optimizers"])
         if index <= FIRST_STEPS:
             self._write_first(index, run_values.results)
@@ -297,6 +300,11 @@ class _ReferenceHook(TrainHook):
         self._progress.bytes += self._size
         self._save(session, f"anchor-{index}")
         self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
+
+
+def _is_fetchable(gradient: Any) -> bool:
+    """Returns True unless a gradient is a part of a branch or a loop."""
+    return all(one.graph.is_fetchable(one) for one in tf.nest.flatten(gradient, expand_composites=True))
 
 
 def _is_drawn(variable: Any) -> bool:
@@ -362,7 +370,8 @@ def _remember() -> None:
         for x, gradient in zip(xs if isinstance(xs, (list, tuple)) else [xs], found, strict=False):
             if gradient is not None and id(x) in variables:
                 _asked.setdefault(v1.get_default_graph(), []).append((variables[id(x)], gradient))
-                _minimized.setdefault(v1.get_default_graph(), {})[variables[id(x)]] = tf.nest.flatten(ys)
+                losses = _minimized.setdefault(v1.get_default_graph(), {}).setdefault(variables[id(x)], [])
+                losses += tf.nest.flatten(ys)
         return found
 
     def call(original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:

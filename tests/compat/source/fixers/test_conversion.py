@@ -22,7 +22,7 @@ import pytest
 import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
-from estimator_bridge.compat.source.fixers.estimators import support
+from estimator_bridge.compat.source.fixers.estimators import needed_functions, support
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
 from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
@@ -245,8 +245,34 @@ def test_penalties_of_a_scope_are_not_those_of_all() -> None:
         'for v in [one for one in self.trainable_variables if one.name.startswith("hidden")]'
         in convert(text.replace(asked, some)).text
     )
+    pattern = some.replace('"hidden"', '"hid.*"')  # TensorFlow 1 takes a scope for a regular expression
+    assert "what a scope has is not known" in convert(text.replace(asked, pattern)).text
     penalties = asked + '    loss += tf.losses.get_regularization_loss("hidden")\n'
-    assert "only penalties of all layers are known" in convert(text.replace(asked, penalties)).text
+    assert "what a scope has is not known" in convert(text.replace(asked, penalties)).text
+
+
+@pytest.mark.parametrize("minimize", ["optimizer.minimize(loss, step)", "tf.group(optimizer.minimize(loss, step), loss)"])
+def test_a_loss_that_gets_another_value_behind_its_updates_is_marked(minimize: str) -> None:
+    """All of the loss is computed before the updates, which would minimize what it becomes."""
+    text = f"""
+import tensorflow as tf
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features, 2, name="logits")
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    optimizer, step = tf.train.GradientDescentOptimizer(0.1), tf.train.get_global_step()
+    train_op = {minimize}
+    loss = loss + 1.0
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+tf.estimator.Estimator(model_fn)
+"""
+    assert "another value behind them" in convert(text).text
+    assert convert(text.replace("    loss = loss + 1.0\n", "")).complete
+
+
+def test_initial_values_are_those_of_evaluations_and_predictions_too() -> None:
+    text = "".join(needed_functions(["init_from_checkpoint", "train", "evaluate", "predict"]))
+    assert text.count("set_initial_values(model, data)\n") == 3
+    assert "set_initial_values" not in "".join(needed_functions(["train", "evaluate", "predict"]))
 
 
 def test_an_evaluation_takes_the_number_of_batches_that_it_took() -> None:

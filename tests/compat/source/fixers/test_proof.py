@@ -22,7 +22,7 @@ MORE = {
     "linear": ("classes", "numbers"),
     "clipped": ("value", "norm", "loss"),
     "objects": ("method",),
-    "own_updates": ("parts",),
+    "own_updates": ("parts", "accumulated"),
 }
 """Arguments of scripts that train another model with them."""
 # Printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow.
@@ -81,17 +81,21 @@ def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: 
     """A comparison replaces the initial values, so it does not show that."""
     kernel = np.linspace(-1, 1, 24).reshape(4, 6).astype(np.float32)
     prefix = str(tmp_path / "before")
-    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=["old/kernel"], shape_and_slices=[""], tensors=[kernel])
+    saved = {"old/kernel": kernel, "old/beta": np.full(6, 3, np.float32), "old/gamma": np.full(6, 4, np.float32)}
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=list(saved), shape_and_slices=[""] * 3, tensors=list(saved.values()))
     (tmp_path / "new.py").write_text(converted("in_classes").text)
     look = (
         "import runpy; model = runpy.run_path('new.py', run_name='__main__')['estimator']\n"
-        "print([v.numpy().ravel().tolist() for v in model.variables if v.name == 'encoder/dense/kernel:0'])"
+        "print(__import__('json').dumps({v.name: v.numpy().ravel().tolist() for v in model.trainable_variables}))"
     )
     (tmp_path / "look.py").write_text(look)
     command = [sys.executable, "look.py", prefix]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     found = json.loads(ended.stdout.splitlines()[-1])
-    np.testing.assert_allclose(found, [kernel.ravel()], atol=15 * 0.001 / np.sqrt(0.1))  # what 15 steps can change
+    for name, value in {"dense/kernel": kernel.ravel(), "norm/beta": 3.0, "norm/gamma": 4.0}.items():
+        np.testing.assert_allclose(
+            found[f"encoder/{name}:0"], value, atol=15 * 0.001 / np.sqrt(0.1)
+        )  # what 15 steps can change
 
 
 @pytest.mark.parametrize(
