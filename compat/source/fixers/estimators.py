@@ -180,7 +180,10 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
     if "batches" in used:
         text = text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))')
     if GRAPH in used and mode == "train":  # updates may count other steps than batches
-        text = text.replace("    if steps is not None:\n        data = data.take(steps)\n", "")
+        text = text.replace(
+            "        data = data.take(steps)\n",
+            "        data = data.filter(lambda *batch: True)  # has no length: the step ends the training\n",
+        )
         text = text.replace(
             "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n",
             "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n        model.stop_training = steps is not None and step - done >= steps\n",
