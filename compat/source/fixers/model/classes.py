@@ -198,7 +198,7 @@ class _Writer:
             "NETWORK": network,
             "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
             "LOSS": self._changed(parts.loss),
-            "INITIAL_VALUES": [*self._params(parts.initial), *self._changed(parts.initial)],
+            "INITIAL_VALUES": [*self._params(parts.initial), *self._in_training(self._changed(parts.initial))],
             "UPDATE_INPUTS": self._update_inputs(),
             "KEPT_UPDATES": self._changed(parts.updates, updates=True),
             "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]),
@@ -325,7 +325,11 @@ class _Writer:
         parts = self._parts
         lines = self._inputs([*parts.loss, *parts.updates], [parts.loss_value])
         changed = self._changed([*parts.loss, *parts.updates], updates=True)
-        return [*lines, *([_line("training = True")] if "training" in _read(changed) else [])]
+        return [*lines, *self._in_training(changed)[: -len(changed)]]
+
+    def _in_training(self, statements: list[Statement]) -> list[Statement]:
+        """Returns statements of a method that only a training calls."""
+        return [*([_line("training = True")] if "training" in _read(statements) else []), *statements]
 
     def _changed(
         self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False

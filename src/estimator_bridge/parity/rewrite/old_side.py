@@ -224,6 +224,11 @@ class _ReferenceHook(TrainHook):
         losses = (one for name in self._gradients or minimized for one in minimized[name])
         first = next((one for one in losses if one.graph is graph and one.shape.rank == 0 and graph.is_fetchable(one)), None)
         self._other_loss = None if first is None or first.name == self._loss.name else first
+        if self._other_loss is not None:  # it may read variables that the updates change
+            in_loss = upstream([self._other_loss.op])
+            parts = tf.nest.flatten([gradient for _, gradient in _asked.get(graph, [])], expand_composites=True)
+            for op in {part.op for part in parts} - in_loss:
+                op._add_control_input(self._other_loss.op)
         self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
         self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
         self._rates: list[Any] | None = None
