@@ -71,8 +71,9 @@ class _NormalForm(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if original_node.attr.value == "value" and _is_dimension(original_node.value):
             return updated_node.value
-        if code(original_node).endswith(".op.name"):  # variables have no operation outside of a graph
-            return parsed(f'{code(updated_node)[: -len(".op.name")]}.name.partition(":")[0]')
+        operation = updated_node.value if original_node.attr.value == "name" else None
+        if isinstance(operation, cst.Attribute) and operation.attr.value == "op":  # variables have none outside of a graph
+            return parsed(f'{code(operation.value)}.name.partition(":")[0]')
         return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:

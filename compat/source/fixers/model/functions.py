@@ -197,12 +197,10 @@ def of_whole_model(script: Script, node: cst.CSTNode) -> str:
     name = script.called(node)
     if name == "tensorflow.get_collection" and isinstance(node, cst.Call) and len(node.args) == 1:
         name = script.name(node.args[0].value)
-    whole, scope = _OF_WHOLE_MODEL.get(name, ""), asked_scope(script, node)
-    if (
-        scope is not None
-        and whole == _TRAINED
-        and (not isinstance(scope, cst.SimpleString) or _PLAIN_SCOPE.fullmatch(str(scope.evaluated_value)))
-    ):
+    whole = _OF_WHOLE_MODEL.get(name, "")
+    scope = asked_scope(script, node) if whole == _TRAINED else None
+    is_plain = not isinstance(scope, cst.SimpleString) or _PLAIN_SCOPE.fullmatch(str(scope.evaluated_value))
+    if scope is not None and is_plain:
         return f"[one for one in {_TRAINED} if one.name.startswith({code(scope)})]"
     return whole
 

@@ -102,8 +102,8 @@ _NORMED = {
     "trainable": "trainable", "updates_collections": "", "fused": "fused", "scope": "name", "reuse": "",
 }  # fmt: skip
 _LAYER_NORMED = {
-    "inputs": "inputs", "center": "center", "scale": "scale", "activation_fn": "", "trainable": "trainable", "begin_norm_axis": "axis",
-    "begin_params_axis": "", "scope": "name", "reuse": "",
+    "inputs": "inputs", "center": "center", "scale": "scale", "trainable": "trainable", "begin_norm_axis": "axis", "scope": "name",
+    "reuse": "",
 }  # fmt: skip
 _DROPPED = {
     "inputs": "inputs", "keep_prob": "rate", "noise_shape": "noise_shape", "is_training": "training", "scope": "name", "seed": "seed",
@@ -197,11 +197,11 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
         given = {"is_training": cst.Name("True"), **(given or {})}
         given = {key: parsed(f"1.0 - ({code(value)})") if key == "keep_prob" else value for key, value in given.items()}
     replaced = [key for key, value in (given or {}).items() if renames.get(key) in always or key == "biases_initializer"]
-    given = {key: value for key, value in (given or {}).items() if code(value) != "None" or key in replaced}
+    default_axis = {"begin_params_axis": "-1"}
+    given = {
+        key: value for key, value in (given or {}).items() if code(value) != default_axis.get(key, "None") or key in replaced
+    }
     none_is_not_zero = "biases_initializer" in given and code(given["biases_initializer"]) == "None"  # it takes the bias away
-    params = (given or {}).get("begin_params_axis") if name == "contrib.layers.layer_norm" else None
-    others = "activation_fn" in (given or {}) if name == "contrib.layers.layer_norm" else False
-    none_is_not_zero = none_is_not_zero or others or (params is not None and code(params) != "-1")
     if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys() or none_is_not_zero:
         raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always

@@ -203,9 +203,8 @@ class _ReferenceHook(TrainHook):
     def _find_gradients(self, graph: Any) -> None:
         """Finds the gradients that optimizers are given, and those that they come from."""
         updates = _updates.get(graph, [])
-        known = [
-            (g, v) for _, pairs in updates for g, v in pairs if g is not None and _is_fetchable(g)
-        ]  # not inside of tf.cond
+        pairs = [pair for _, of_update in updates for pair in of_update]
+        known = [(g, v) for g, v in pairs if g is not None and _is_fetchable(g)]  # not inside of tf.cond
         self._applied = {_name(v): tf.convert_to_tensor(g) for g, v in known}
         dense = {id(g): self._applied[_name(v)] for g, v in known}
         given = {name: gradient.op for name, gradient in self._applied.items()}
@@ -227,7 +226,7 @@ class _ReferenceHook(TrainHook):
         if self._other_loss is not None:  # it may read variables that the updates change
             in_loss = upstream([self._other_loss.op])
             parts = tf.nest.flatten([gradient for _, gradient in _asked.get(graph, [])], expand_composites=True)
-            for op in {part.op for part in parts} - in_loss:
+            for op in {part.op for part in parts if graph.is_fetchable(part)} - in_loss:
                 op._add_control_input(self._other_loss.op)
         self._optimizers = [_describe(optimizer, graph) for optimizer, _ in updates]
         self._updated = [[_name(v) for g, v in pairs if g is not None] for _, pairs in updates]
