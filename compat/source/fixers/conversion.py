@@ -31,7 +31,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
     makes_iterator,
 )
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER, lost_comments, write_class
+from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, is_contrib, of_core
@@ -223,7 +223,9 @@ def _converted(
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
     moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, is_kept, changes))
     calls.used.update(
-        name for name in (KERNELS, GRAPH, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values()) if f"{name}(" in moved.code
+        name
+        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values())
+        if f"{name}(" in moved.code
     )
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)

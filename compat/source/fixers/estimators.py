@@ -37,7 +37,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
 }
 """Methods of an Estimator with their parameters, in their order."""
-_KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name"}, "predict": {"input_fn", "predict_keys"},
+_KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name", "checkpoint_path"}, "predict": {"input_fn", "predict_keys", "checkpoint_path"},
          "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
 _EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
 _SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
@@ -130,6 +130,8 @@ _NOTHING = (f"{TPU}TPUConfig", f"{TPU}TPUClusterResolver")
 """Settings of TPUs."""
 _BATCH_SIZES = {"train_batch_size": "train", "eval_batch_size": "eval", "predict_batch_size": "infer"}
 """Parameters of a TPUEstimator, and the modes in which input functions find them in their params."""
+VALUES = "values_of"
+"""Function of the new script that gives a model the values of a checkpoint for a while."""
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
@@ -173,6 +175,10 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
 def _for_model(name: str, text: str, used: Iterable[str]) -> str:
     """Returns the source of a function for models that need more than others: settings for input functions, initial values, own steps."""
     mode = {"train": "train", "evaluate": "eval", "predict": "infer"}.get(name)
+    if VALUES in used and mode not in (None, "train"):
+        text = text.replace("):\n", ", checkpoint_path=None):\n", 1)
+        line = r"( +)(.* = .*model[.](evaluate|predict_on_batch).*)"
+        text = re.sub(line, rf"\1with {VALUES}(model, checkpoint_path):\n\1    \2", text)
     if mode is None:
         return text
     if LOADER in used:
@@ -568,6 +574,8 @@ class EstimatorCalls:
         self._read_input((arguments(old, _METHODS[method]) or {}).get("input_fn"))
         function = "export_saved_model" if method == "export_savedmodel" else method
         written = set(given) - {"name", "strip_default_attrs"}
+        if "checkpoint_path" in given:
+            self._use(VALUES)
         self._leave_out(old, given, written)
         return f"{self._use(function)}({model}, {_written(given, written)})"
 

@@ -65,8 +65,19 @@ _EVALUATION = """
         y_pred = self(x, training=False)
         EVALUATION_INPUTS
         EVALUATION
-        self.mean_loss.update_state(EVALUATION_LOSS)
-        return self.compute_metrics(x, y, y_pred, sample_weight)
+        EVALUATED
+        return EVALUATION_RESULTS
+"""
+_METRICS = """
+    def eval_metric_ops(self, x, y, y_pred):
+        \"\"\"Returns the value and the update of each metric, in a graph.\"\"\"
+        KEPT_INPUTS
+        KEPT
+        return KEPT_METRICS
+
+    def reset_metrics(self):
+        super().reset_metrics()
+        self.metrics_of_graph.reset()
 """
 _INITIAL = """
     def load_initial_values(self):
@@ -89,8 +100,9 @@ _UPDATES = """
         self.update(x, y, y_pred)
         return self.compute_metrics(x, y, y_pred, sample_weight)
 """
-GRAPH, LOADER = "graph_of_updates", "init_from_checkpoint"
-"""Functions of the new script: below the first, updates stay as they are; the second gives variables the values of a checkpoint."""
+GRAPH, LOADER, KEPT_METRICS = "graph_of_updates", "init_from_checkpoint", "MetricsOfGraph"
+"""Functions of the new script: below the first, updates stay as they are; the second gives variables the values of a checkpoint; the last
+computes metrics that stay as they are."""
 _COUNTER = "tf_keras.optimizers.legacy.SGD(0.0)"
 """Optimizer that only counts the steps."""
 _RESULTS = "{metric.name: metric.result() for metric in self.metrics}"
@@ -157,8 +169,19 @@ class _Writer:
                 text.replace("        self.compile", "        self.made = {}  # variables of the updates\n        self.compile")
                 + _UPDATES
             )
-        text += (_EVALUATION if parts.evaluation else "") + (_INITIAL if parts.initial else "")
+        kept = parts.kept_metrics
+        text += (
+            (_EVALUATION if parts.evaluation or kept else "") + (_METRICS if kept else "") + (_INITIAL if parts.initial else "")
+        )
+        if kept:
+            line = "self.eval_metrics = METRICS"
+            text = text.replace(line, f"{line}\n        self.metrics_of_graph = {KEPT_METRICS}(self.eval_metric_ops)")
         evaluation, evaluation_loss = parts.evaluation or ((), parts.loss_value)
+        evaluated = (
+            f"mean_loss.update_state({code(evaluation_loss)})"
+            if parts.evaluation
+            else "compute_loss(x, y, y_pred, sample_weight)"
+        )
         around = ""
         if self._makes_variables():
             text = text.replace("    def call", f"    {_SHIM}\n    def call")
@@ -181,8 +204,11 @@ class _Writer:
             "SAME_NAMES": _SCOPE,
             "OUTPUTS": "{" + ", ".join(f'"{name}": {name}' for name in parts.outputs) + "}",
             "LOSS_VALUE": code(parts.loss_value),
-            "EVALUATION_LOSS": code(evaluation_loss),
+            "EVALUATED": f"self.{evaluated}",
+            "EVALUATION_RESULTS": "self.compute_metrics(x, y, y_pred, sample_weight)"
+            + (" | self.metrics_of_graph(x, y, y_pred)" if kept else ""),
             "FEATURES": parts.features,
+            "KEPT_METRICS": code(kept) if kept else "",
             "PREDICTIONS": code(parts.predictions) if parts.predictions is not None else "",
         }
         blocks: dict[str, Sequence[Statement]] = {
@@ -201,10 +227,12 @@ class _Writer:
             "INITIAL_VALUES": [*self._params(parts.initial), *self._in_training(self._changed(parts.initial))],
             "UPDATE_INPUTS": self._update_inputs(),
             "KEPT_UPDATES": self._changed(parts.updates, updates=True),
-            "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]),
+            "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]) if parts.evaluation else [],
             "EVALUATION": self._changed(evaluation),
-            "METRIC_INPUTS": self._inputs(parts.measured, self._updates()),
-            "MEASURED": self._changed(parts.measured),
+            "METRIC_INPUTS": self._inputs(*((), []) if kept else (parts.measured, self._updates())),
+            "MEASURED": [] if kept else self._changed(parts.measured),
+            "KEPT_INPUTS": self._inputs(parts.measured, [kept]) if kept else [],
+            "KEPT": [*self._evaluating(parts.measured), *self._changed(parts.measured)] if kept else [],
             "UPDATES": self._updates(),
             "RECEIVED": [*self._params(parts.received), *self._changed(parts.received)],
             "PREDICT_INPUTS": self._inputs(
@@ -326,6 +354,10 @@ class _Writer:
         lines = self._inputs([*parts.loss, *parts.updates], [parts.loss_value])
         changed = self._changed([*parts.loss, *parts.updates], updates=True)
         return [*lines, *self._in_training(changed)[: -len(changed)]]
+
+    def _evaluating(self, statements: Iterable[Statement]) -> list[Statement]:
+        """Returns the assignment of the mode, if statements of an evaluation read it."""
+        return [_line("training = False")] if "training" in _read(self._changed(statements)) else []
 
     def _in_training(self, statements: list[Statement]) -> list[Statement]:
         """Returns statements of a method that only a training calls."""

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 import libcst as cst
 
@@ -133,6 +133,7 @@ class ModelFunction:
         evaluation: Statements of the loss of evaluations, and that loss, if it is another one; else None.
         measured: Statements that metrics need beside the network's.
         metrics: Metrics of an evaluation.
+        kept_metrics: The dict of those that Keras has not, which stay as they are; else None.
         received: Statements that make the network's features of those of a prediction.
         predicted: Statements that predictions need beside the network's.
         predictions: The predictions.
@@ -147,7 +148,7 @@ class ModelFunction:
         untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
         frozen: Calls of batch norm whose moving averages the script never updates.
         shimmed: Functions and classes of the script that make layers each time they are called; None if ``__init__`` makes all layers.
-        updating: Those that the updates need that stay as they are.
+        updating: Those that the updates and metrics need that stay as they are.
     """
 
     node: cst.FunctionDef
@@ -161,6 +162,7 @@ class ModelFunction:
     evaluation: tuple[tuple[Statement, ...], cst.BaseExpression] | None
     measured: tuple[Statement, ...]
     metrics: tuple[metrics.Metric, ...]
+    kept_metrics: cst.BaseExpression | None
     received: tuple[Statement, ...]
     predicted: tuple[Statement, ...]
     predictions: cst.BaseExpression | None
@@ -185,7 +187,7 @@ class ModelFunction:
         for statements in (self.loss, of_evaluation, self.measured, self.predicted, self.updates):
             for statement in statements:
                 wanted |= reads_and_writes(statement)[0]
-        for value in (self.loss_value, self.predictions):
+        for value in (self.loss_value, self.predictions, self.kept_metrics):
             wanted |= _read(value) if value is not None else set()
         wanted |= {name for one in self.metrics if one.update for name in _read(cst.parse_expression(f"f({one.update})"))}
         bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
@@ -315,16 +317,22 @@ class _Analysis:
             raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
         network, loss = self._split(train, _read(loss_value))
         evaluation = self._evaluation_loss(loss_value, network, loss)
-        network, measured, found = self._metrics(network)
+        kept_metrics = None
+        try:
+            network, measured, found = self._metrics(network)
+        except UnconvertibleError:
+            if not self._keeps_updates:
+                raise
+            kept_metrics, measured, found = *self._kept_metrics(network), list[metrics.Metric]()
         network, predicted, predictions = self._predictions(network)
         updates, kept = self._updates(train, spec, {*network, *loss})
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, self._tests,
-            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), tuple(self._received), tuple(predicted), predictions,
+            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
-            self._reached(network)[1] if self._shim else None, self._reached(kept)[1],
+            self._reached(network)[1] if self._shim else None, self._reached([*kept, *([*measured, kept_metrics] if kept_metrics else [])])[1],
         )  # fmt: skip
 
     def _updates(self, train: Branch, spec: Arguments, computed: set[Statement]) -> tuple[Updates, list[Statement]]:
@@ -337,13 +345,7 @@ class _Analysis:
                 raise
         kept = [one for one in needed_for(_read(asked), train.statements) if one not in computed]
         kept += [cst.SimpleStatementLine([cst.Expr(asked)])] if not isinstance(asked, cst.Name) else []
-        order = list(train.statements)
-        for statement in kept:
-            self._check(statement, updates=True)
-            behind = order[order.index(statement) + 1 :] if statement in order else []
-            later = reads_and_writes(statement)[0] & _bound([one for one in behind if one in computed])
-            if later:
-                raise UnconvertibleError(statement, min(later), REBOUND)
+        self._check_kept(kept, computed, train)
         message = "its updates stay as they are: train_step executes them in the graph of a step"
         return Updates((), "", (Change(self._script.line(asked), "train_op", Outcome.CONVERTED, message),)), kept
 
@@ -436,7 +438,7 @@ class _Analysis:
         """Returns True for a call that the graph of a step answers as that of TensorFlow 1 did."""
         name = self._script.called(call)
         asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and call.args else ""
-        known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
+        known = name in (*STEPS, "tensorflow.Variable") or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
         return (updates and known) or ((updates or self._shim) and name == "tensorflow.control_dependencies")
 
     def _is_frozen(self, call: cst.Call) -> bool:
@@ -599,6 +601,23 @@ class _Analysis:
                 self._function, "the model function", "the metrics are those of another network; make it one"
             )
         return [*network, *added], measured, found
+
+    def _kept_metrics(self, network: list[Statement]) -> tuple[cst.BaseExpression, list[Statement]]:
+        """Returns the dict of the metrics as it is, and the statements that it needs beside the network."""
+        one, value = self._branches[Mode.EVAL], self._specs[Mode.EVAL]["eval_metric_ops"]
+        measured = [each for each in needed_for(_read(value), one.statements) if each not in network]
+        self._check_kept([*measured, cst.SimpleStatementLine([cst.Expr(value)])], network, one)
+        return value, measured
+
+    def _check_kept(self, kept: Sequence[Statement], computed: Container[Statement], one: Branch) -> None:
+        """Raises for what cannot stay as it is behind the network and the loss."""
+        order = list(one.statements)
+        for statement in kept:
+            self._check(statement, updates=True)
+            behind = order[order.index(statement) + 1 :] if statement in order else []
+            later = reads_and_writes(statement)[0] & _bound([each for each in behind if each in computed])
+            if later:
+                raise UnconvertibleError(statement, min(later), REBOUND)
 
     def _entries(self, value: cst.BaseExpression, one: Branch) -> list[tuple[str, cst.BaseExpression, str]]:
         """Returns the keys of ``eval_metric_ops``, what they are given, in a dict and by assignments behind it, and on which conditions."""

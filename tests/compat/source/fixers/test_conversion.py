@@ -54,6 +54,7 @@ WHOLE = (
     "iterated",
     "keras_layers",
     "linear",
+    "metrics_of_graph",
     "named_classes",
     "objects",
     "own_updates",
@@ -131,6 +132,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "float64": "float64",
         "linear": "error below 20: True",
         "named_classes": "metrics: ['kept', 'low']",
+        "metrics_of_graph": "metrics: ['global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
 

@@ -98,6 +98,39 @@ def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: 
         )  # what 15 steps can change
 
 
+def test_an_older_checkpoint_is_evaluated_and_the_training_goes_on_from_the_last(tmp_path: Path) -> None:
+    """Also while predictions of the older one are read; what each should give is computed from its file."""
+    (tmp_path / "new.py").write_text(converted("metrics_of_graph").text)
+    look = (
+        "import runpy; seen = runpy.run_path('new.py', run_name='__main__')\n"
+        "last, older, row, end = seen['evaluations']; model = seen['estimator']\n"
+        "row = {name: value.tolist() for name, value in row.items()}\n"
+        "print(__import__('json').dumps([last, older, row, end, int(model.optimizer.iterations)], default=float))"
+    )
+    (tmp_path / "look.py").write_text(look)
+    command = [sys.executable, "look.py", str(tmp_path / "model"), "4"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    last, older, row, end, step = json.loads(ended.stdout.splitlines()[-1])
+    assert (last["global_step"], older["global_step"], end["global_step"], step) == (8, 4, 12, 12)
+    random = np.random.RandomState(0)
+    x, y = random.uniform(size=(60, 5)).astype(np.float32), random.randint(0, 3, 60)
+    for found, at, rows in ((last, 8, 60), (older, 4, 60), (end, 12, 24)):
+        reader = tf.train.load_checkpoint(str(tmp_path / "model" / "keras" / f"ckpt-{at}"))
+        weights = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if "answer" in name}
+        kernel, bias = (next(each for name, each in weights.items() if part in name) for part in ("kernel", "bias"))
+        logits = x.astype(np.float64) @ kernel + bias
+        losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(60), y]
+        means = [losses[first : first + 8].mean() for first in range(0, rows, 8)]  # TensorFlow 1 takes the mean of the batches
+        np.testing.assert_allclose(found["loss"], np.mean(means), rtol=1e-5)
+        classes = logits.argmax(1)
+        np.testing.assert_allclose(found["right"], (classes == y)[:rows].mean(), rtol=1e-6)
+        recalls = [(classes == y)[:rows][y[:rows] == one].mean() for one in range(3)]
+        np.testing.assert_allclose([found[f"recall_{one}"] for one in range(3)], recalls, rtol=1e-6)
+        np.testing.assert_allclose(found["per_class"], np.mean(recalls), rtol=1e-6)
+        if at == 4:
+            np.testing.assert_allclose(row["logits"], logits[0], rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("example", "flags"), [("digits", ()), ("wide_deep", ("--num_examples=4000",)), ("parallel", ("--body", "shim"))]
 )
