@@ -32,7 +32,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
 )
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, lost_comments, write_class
-from estimator_bridge.compat.source.fixers.model.flow import Statement, mode_name, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
@@ -625,8 +625,6 @@ class _Calls(Marking):
         self.mark(change.comment)
 
 
-MODES = {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"}
-"""Names of the modes, and their values."""
 _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 """Functions that a serving input function may call: ``export_saved_model`` calls it in a graph."""
 _PLACEHOLDER = ("dtype", "shape", "name")

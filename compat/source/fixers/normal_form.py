@@ -11,6 +11,7 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
+_CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
 _TOTAL = "tensorflow.losses.get_total_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -26,7 +27,8 @@ def in_normal_form(script: Script, shim: bool = False) -> str:
     """Returns the source in another form that computes the same, each statement in its lines.
 
     Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
-    functions, initial values of contrib are those of the core, dimensions are numbers, without ``.value``, and ``v.op.name`` is made from
+    functions, initial values of contrib are those of the core, its ``create_train_op``
+    is ``minimize``, dimensions are numbers, without ``.value``, and ``v.op.name`` is made from
     ``v.name``.
 
     Args:
@@ -130,7 +132,7 @@ class _NormalForm(cst.CSTTransformer):
             return updated_node.with_changes(func=cst.ensure_type(updated_node.func, cst.Attribute).value)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
-        text = initializer(self._script, original_node)
+        text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:
             new = parsed(f"tf.{text}")
             assert isinstance(new, cst.Call)
@@ -143,6 +145,16 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+    def _minimizing(self, old: cst.Call, new: cst.Call) -> str | None:
+        """Returns what contrib's ``create_train_op`` does, below ``tf``; None for other calls, and if it clips gradients."""
+        given = arguments(new, ("total_loss", "optimizer")) if self._script.called(old) in _CREATE_TRAIN_OP else None
+        known = {"total_loss", "optimizer", "summarize_gradients", "check_numerics"}
+        if given is None or not {"total_loss", "optimizer"} <= given.keys() <= known:
+            return None
+        updates = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
+        minimized = f"minimize({code(given['total_loss'])}, tf.train.get_global_step())"
+        return f"group({code(given['optimizer'])}.{minimized}, {updates})"
 
 
 def _applies(call: cst.CSTNode) -> bool:

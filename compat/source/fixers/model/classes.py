@@ -12,6 +12,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.branches import not_training
 from estimator_bridge.compat.source.fixers.model.flow import (
+    MODES,
     Mode,
     Statement,
     is_text,
@@ -163,6 +164,10 @@ class _Writer:
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
+        loss = self._in_mode(Mode.TRAIN, parts.loss, parts.loss_value)
+        other_loss = parts.evaluation or (
+            (parts.loss, parts.loss_value) if len(loss) > len(self._changed(parts.loss)) else None
+        )
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
         if parts.updates:
             text = (
@@ -170,17 +175,13 @@ class _Writer:
                 + _UPDATES
             )
         kept = parts.kept_metrics
-        text += (
-            (_EVALUATION if parts.evaluation or kept else "") + (_METRICS if kept else "") + (_INITIAL if parts.initial else "")
-        )
+        text += (_EVALUATION if other_loss or kept else "") + (_METRICS if kept else "") + (_INITIAL if parts.initial else "")
         if kept:
             line = "self.eval_metrics = METRICS"
             text = text.replace(line, f"{line}\n        self.metrics_of_graph = {KEPT_METRICS}(self.eval_metric_ops)")
-        evaluation, evaluation_loss = parts.evaluation or ((), parts.loss_value)
+        evaluation, evaluation_loss = other_loss or ((), parts.loss_value)
         evaluated = (
-            f"mean_loss.update_state({code(evaluation_loss)})"
-            if parts.evaluation
-            else "compute_loss(x, y, y_pred, sample_weight)"
+            f"mean_loss.update_state({code(evaluation_loss)})" if other_loss else "compute_loss(x, y, y_pred, sample_weight)"
         )
         around = ""
         if self._makes_variables():
@@ -223,22 +224,22 @@ class _Writer:
             "PARAMS": [*self._params(network), *self._mode(network)],
             "NETWORK": network,
             "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
-            "LOSS": self._changed(parts.loss),
-            "INITIAL_VALUES": [*self._params(parts.initial), *self._in_training(self._changed(parts.initial))],
+            "LOSS": loss,
+            "INITIAL_VALUES": [*self._params(parts.initial), *self._in_mode(Mode.TRAIN, parts.initial)],
             "UPDATE_INPUTS": self._update_inputs(),
             "KEPT_UPDATES": self._changed(parts.updates, updates=True),
-            "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]) if parts.evaluation else [],
-            "EVALUATION": self._changed(evaluation),
+            "EVALUATION_INPUTS": self._inputs(evaluation, [evaluation_loss]) if other_loss else [],
+            "EVALUATION": self._in_mode(Mode.EVAL, evaluation, evaluation_loss),
             "METRIC_INPUTS": self._inputs(*((), []) if kept else (parts.measured, self._updates())),
-            "MEASURED": [] if kept else self._changed(parts.measured),
+            "MEASURED": [] if kept else self._in_mode(Mode.EVAL, parts.measured),
             "KEPT_INPUTS": self._inputs(parts.measured, [kept]) if kept else [],
-            "KEPT": [*self._evaluating(parts.measured), *self._changed(parts.measured)] if kept else [],
+            "KEPT": self._in_mode(Mode.EVAL, parts.measured, kept) if kept else [],
             "UPDATES": self._updates(),
             "RECEIVED": [*self._params(parts.received), *self._changed(parts.received)],
             "PREDICT_INPUTS": self._inputs(
                 parts.predicted, [parts.predictions] if parts.predictions is not None else [], own="features"
             ),
-            "PREDICTED": self._changed(parts.predicted),
+            "PREDICTED": self._in_mode(Mode.PREDICT, parts.predicted),
         }
         for word, value in words.items():
             text = re.sub(rf"\b{word}\b", lambda _, value=value: value, text)  # type: ignore[misc]
@@ -351,17 +352,26 @@ class _Writer:
     def _update_inputs(self) -> list[Statement]:
         """Returns the assignments that give the updates the names that they and the loss read."""
         parts = self._parts
-        lines = self._inputs([*parts.loss, *parts.updates], [parts.loss_value])
-        changed = self._changed([*parts.loss, *parts.updates], updates=True)
-        return [*lines, *self._in_training(changed)[: -len(changed)]]
+        every = [*parts.loss, *parts.updates]
+        in_mode = self._in_mode(Mode.TRAIN, every, parts.loss_value, updates=True)
+        return [*self._inputs(every, [parts.loss_value]), *in_mode[: -len(every)]]
 
-    def _evaluating(self, statements: Iterable[Statement]) -> list[Statement]:
-        """Returns the assignment of the mode, if statements of an evaluation read it."""
-        return [_line("training = False")] if "training" in _read(self._changed(statements)) else []
+    def _in_mode(
+        self, mode: Mode, statements: Iterable[Statement], *values: cst.BaseExpression, updates: bool = False
+    ) -> list[Statement]:
+        """Returns statements of a method that only one mode calls, behind the assignments that tell which.
 
-    def _in_training(self, statements: list[Statement]) -> list[Statement]:
-        """Returns statements of a method that only a training calls."""
-        return [*([_line("training = True")] if "training" in _read(statements) else []), *statements]
+        Args:
+            mode: The mode.
+            statements: Statements of the model function.
+            values: Expressions that the method also has.
+            updates: See ``_changed``.
+        """
+        visited = [one.visit(_Chosen(mode is Mode.TRAIN)) for one in self._changed(statements, updates=updates)]
+        changed = [one for one in visited if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        read = _read([*changed, *values])
+        given = {"training": str(mode is Mode.TRAIN), "mode": f'"{MODES[mode.value]}"'}
+        return [*(_line(f"{name} = {value}") for name, value in given.items() if name in read), *changed]
 
     def _changed(
         self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False
@@ -523,6 +533,19 @@ class _Unread(cst.CSTTransformer):
     ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
         goes = any(plain_value(updated_node, name) for name in self._names) and not _comments(updated_node)
         return cst.RemoveFromParent() if goes else updated_node
+
+
+class _Chosen(cst.CSTTransformer):
+    """Takes the value of a choice by the mode that a method has."""
+
+    def __init__(self, training: bool) -> None:
+        super().__init__()
+        self._training = training
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
+        if simple_name(updated_node.test) != "training":
+            return updated_node
+        return updated_node.body if self._training else updated_node.orelse
 
 
 class _Blocks(cst.CSTTransformer):

@@ -27,6 +27,10 @@ class Mode(enum.Enum):
     PREDICT = "PREDICT"
 
 
+MODES = {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"}
+"""Value of each mode, by its name."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Branch:
     """The statements of a model function in one mode.
