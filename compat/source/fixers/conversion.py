@@ -34,7 +34,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, is_contrib, of_core
+from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, frozen, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
@@ -217,11 +217,13 @@ def _converted(
         message = "left out: the branch for TPUs; what else it has, the new script does not"
         changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
         script = make(for_others)
-    classes, inside, shimmed = _model_classes(script, changes, shim)
+    classes, inside, shimmed, norms = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
-    moved = script.module.visit(_Calls(script, calls, classes, _unused(script, inside, classes), shimmed, is_kept, changes))
+    moved = script.module.visit(
+        _Calls(script, calls, classes, _unused(script, inside, classes), shimmed, norms, is_kept, changes)
+    )
     calls.used.update(
         name
         for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values())
@@ -267,12 +269,18 @@ class _Without(cst.CSTTransformer):
         return cst.RemoveFromParent() if original_node in self._gone else updated_node
 
 
-def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[dict[str, cst.ClassDef], set[str], set[str]]:
-    """Returns the class for each model function that can be converted, functions whose bodies are in classes, and those that make layers."""
+def _model_classes(
+    script: Script, changes: list[Change], shim: bool
+) -> tuple[dict[str, cst.ClassDef], set[str], set[str], set[cst.CSTNode]]:
+    """Returns the class for each model function that can be converted, functions whose bodies are in classes, those that make layers, and
+    the calls of batch norm whose averages stay as they begin.
+    """
     functions = _functions(script)
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
     shimmed: set[str] = set()
+    norms: set[cst.CSTNode] = set()
+    every: list[ModelFunction] = []
     asked = {simple_name((arguments(one, ("model_fn",)) or _first(one)).get("model_fn")) for one in _estimators(script)}
     for name in filter(functions.__contains__, _model_functions(script)):
         if name in inside and name not in asked:
@@ -285,10 +293,18 @@ def _model_classes(script: Script, changes: list[Change], shim: bool) -> tuple[d
         found[name] = _with_comments([*(functions[one] for one in parts.inlined), functions[name]], written)
         inside.update(parts.inlined)
         shimmed |= (parts.shimmed or set()) | parts.updating
+        norms |= parts.frozen
+        every.append(parts)
         line = script.line(functions[name])
         changes.append(Change(line, name, Outcome.CONVERTED, f"the class {written.name.value}"))
         changes += parts.notes
-    return found, inside, shimmed
+    own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+    for parts in every:
+        calls = (one for name in parts.shimmed or () if name in own for one in nodes(own[name], cst.Call))
+        for call in norms.intersection(calls) - parts.frozen:
+            message = "one model function updates its averages, and another one does not; write two functions"
+            changes.append(Change(script.line(call), "batch normalization", Outcome.HUMAN, message))
+    return found, inside, shimmed, norms
 
 
 def _functions(script: Script) -> dict[str, cst.FunctionDef]:
@@ -369,6 +385,7 @@ class _Calls(Marking):
         classes: dict[str, cst.ClassDef],
         unused: set[str],
         shimmed: set[str],
+        norms: set[cst.CSTNode],
         is_kept: bool,
         changes: list[Change],
     ) -> None:
@@ -379,6 +396,7 @@ class _Calls(Marking):
         self._classes = classes
         self._unused = unused
         self._shimmed = shimmed
+        self._norms = norms
         self._changes = changes
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
@@ -488,6 +506,8 @@ class _Calls(Marking):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if self._is_sent(original_node):
             return parsed(_spec(updated_node))
+        if self._script.origin(original_node) in self._norms:
+            updated_node = frozen(original_node, updated_node)
         try:
             shimmed = self._in_shim and is_contrib(self._script.called(original_node))
             text = (

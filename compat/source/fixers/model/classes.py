@@ -458,7 +458,9 @@ class _InMethod(cst.CSTTransformer):
             raise UnconvertibleError(
                 made, name, "it is made in a function or a loop, or behind the labels; make it in __init__"
             )
-        return f"self.{self._lifting.made_once(made)}"
+        return (
+            f"self.{self._lifting.made_once(frozen(made, made) if self._script.origin(made) in self._parts.frozen else made)}"
+        )
 
     def _scope(self, node: cst.With) -> cst.BaseExpression | None:
         """Returns the name of a scope of variables; None for a block that is none."""

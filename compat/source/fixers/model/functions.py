@@ -96,6 +96,7 @@ _WITH_AVERAGES = (
     "Xception",
 )
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
+_KERAS_NORM = "BatchNormalization"
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
@@ -258,8 +259,8 @@ class _Analysis:
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
-        self._untold = self._calls_of_keras()
         self._frozen: set[cst.CSTNode] = set()
+        self._untold = self._calls_of_keras()
         self._always: set[cst.CSTNode] = set()  # calls of batch norm that train in evaluations, too
         self._extra: list[tuple[cst.CSTNode, str]] = []  # metrics that no key has
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
@@ -465,7 +466,9 @@ class _Analysis:
             if one is not statement and name in _REFUSED and node not in known:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
             if name in NORMS and not updates and not self._updates_run(code(statement) + texts):
-                raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
+                if node not in {call.func for call in calls} and one is not statement:
+                    raise UnconvertibleError(statement, "tf.layers.batch_normalization", _NEVER_UPDATED)
+                self._frozen |= {self._script.origin(call) for call in calls if self._is_frozen(call)}
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
         """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
@@ -513,7 +516,11 @@ class _Analysis:
         untold = set[cst.CSTNode]()
         for one, what in objects:
             names = sorted(self._keras_names(what))
-            averages = next((name for name in names if name.startswith(_WITH_AVERAGES)), None)
+            norms = self._norms_of_keras(what)
+            self._frozen |= norms
+            averages = next(
+                (name for name in names if name.startswith(_WITH_AVERAGES) and not (norms and name == _KERAS_NORM)), None
+            )
             if averages:
                 message = (
                     "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
@@ -526,6 +533,26 @@ class _Analysis:
                 message = "the call of a whole network of Keras says if it trains; make the network in a function of its own"
                 raise UnconvertibleError(one, code(one.func), message)
         return frozenset(untold)
+
+    def _norms_of_keras(self, made: cst.Call) -> set[cst.CSTNode]:
+        """Returns the calls that make batch norm of Keras, whose averages TensorFlow 1 does not update: Keras adds nothing to UPDATE_OPS.
+
+        None if one is not called by its name, or the script asks for updates of Keras.
+        """
+        every = [made, *(self._own[name] for name in self._reached([made])[1])]
+        named = [one for each in every for one in nodes(each, cst.Attribute, cst.Name) if self._is_norm_of_keras(one)]
+        calls = [one for each in every for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
+        found = [one for one in calls if self._is_norm_of_keras(one.func)]
+        asks = any(
+            one.attr.value in ("updates", "get_updates_for")
+            for one in nodes(self._script.module, cst.Attribute)
+            if isinstance(one, cst.Attribute)
+        )
+        return set() if asks or len(found) < len(named) else {self._script.origin(one) for one in found}
+
+    def _is_norm_of_keras(self, node: cst.CSTNode) -> bool:
+        name = self._script.name(node)
+        return is_keras(name) and name.endswith(f".{_KERAS_NORM}")
 
     def _belongs_here(self, name: str) -> bool:
         """Returns True for a function whose layers, metrics or optimizer the class has to hold."""
@@ -551,8 +578,7 @@ class _Analysis:
         """Returns True if the updates of batch norm in a source text are run."""
         asked = ("tensorflow.GraphKeys.UPDATE_OPS", OPTIMIZE_LOSS)
         at_once = "updates_collections=None" in text.replace(" ", "")
-        every = [self._function, *(self._own[name] for name in self._inlined)]
-        return at_once or any(self._script.name(node) in asked for one in every for node in nodes(one, cst.Attribute))
+        return at_once or any(name in asked for name in self._reached([self._function])[0])
 
     def _evaluation_loss(
         self, loss_value: cst.BaseExpression, network: list[Statement], loss: list[Statement]
@@ -715,7 +741,7 @@ class _Analysis:
             message = "says training=False: TensorFlow 1 does not train what is not told to"
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)
         for call in self._frozen:
-            message = "momentum is 1: the script does not run UPDATE_OPS, so the averages stay as they begin; if not meant, take it away"
+            message = "momentum is 1: nothing in the script updates its averages, so they stay as they begin; if not meant, take it away"
             yield Change(
                 self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
             )

@@ -164,10 +164,10 @@ def frozen(old: cst.Call, new: cst.Call) -> cst.Call:
     Raises:
         UnconvertibleError: The momentum has no name in the call.
     """
-    assert isinstance(old.func, cst.Attribute)
-    name = "decay" if old.func.attr.value == "batch_norm" else "momentum"
+    function = code(old.func).rpartition(".")[2]
+    name = "decay" if function == "batch_norm" else "momentum"
     kept = [one for one in new.args if one.keyword is None or one.keyword.value != name]
-    if sum(one.keyword is None for one in kept) > (1 if name == "decay" else 2):
+    if sum(one.keyword is None for one in kept) > (2 if function == "batch_normalization" else 1):
         raise UnconvertibleError(old, code(old.func), f"nothing updates its averages; write {name}=1.0")
     return new.with_changes(args=[*kept, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=_EQUAL)])
 

@@ -48,6 +48,7 @@ WHOLE = (
     "exports",
     "float64",
     "from_keras",
+    "frozen_norms",
     "hooks",
     "in_classes",
     "in_loops",
@@ -63,7 +64,7 @@ WHOLE = (
     "tpu",
     "two_calls",
 )
-SHIMMED = ("in_classes", "in_loops")
+SHIMMED = ("frozen_norms", "in_classes", "in_loops")
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -132,6 +133,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "float64": "float64",
         "linear": "error below 20: True",
         "named_classes": "metrics: ['kept', 'low']",
+        "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "metrics_of_graph": "metrics: ['global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
