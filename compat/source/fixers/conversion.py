@@ -349,12 +349,18 @@ def _model_functions(script: Script) -> Iterator[str]:
     found: dict[str, None] = {}
     for node in _estimators(script):
         found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
-    for name, one in _functions(script).items():
-        if makes(script, one, SPEC):
-            names = [parameter.name.value for parameter in one.params.params]
-            if names and ("features" in names or names[0].startswith("feature")) and "mode" in names:
-                found[name] = None
+    functions = _functions(script)
+    with_spec = {name for name, one in functions.items() if makes(script, one, SPEC)}
+    calling = {name for name, one in functions.items() if with_spec & {simple_name(each.func) for each in _calls(one)}}
+    for name in sorted(calling | with_spec, key=lambda name: name not in calling):  # one may contain the body of another
+        names = [parameter.name.value for parameter in functions[name].params.params]
+        if names and ("features" in names or names[0].startswith("feature")) and "mode" in names:
+            found[name] = None
     yield from found
+
+
+def _calls(node: cst.CSTNode) -> list[cst.Call]:
+    return [one for one in nodes(node, cst.Call) if isinstance(one, cst.Call)]
 
 
 def _estimators(script: Script) -> Iterator[cst.Call]:
@@ -401,6 +407,8 @@ class _Calls(Marking):
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
         self._functions: list[str] = []
+        lambdas = [one for each in _estimators(script) for one in nodes(each, cst.Lambda)]
+        self._binding = {one for each in lambdas for one in nodes(each, cst.Call)}
         self._names: dict[cst.CSTNode, str] = {node: name for name, node in _functions(script).items()}
         self._with_specs = {
             one.name.value
@@ -506,6 +514,16 @@ class _Calls(Marking):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if self._is_sent(original_node):
             return parsed(_spec(updated_node))
+        if self._script.called(original_node) == "functools.partial" and original_node.args:
+            written = self._class_of(simple_name(original_node.args[0].value))
+            first, *others = updated_node.args
+            if written is not None:
+                return updated_node.with_changes(args=[first.with_changes(value=written.name), *others])
+        function = simple_name(original_node.func)
+        written = self._class_of(function) if function and original_node not in self._binding else None
+        if written is not None:
+            message = f"it is the class {written.name.value} now; make a model of it, and call that"
+            self._stays(original_node, function, message)
         if self._script.origin(original_node) in self._norms:
             updated_node = frozen(original_node, updated_node)
         try:
@@ -690,6 +708,8 @@ class _Names(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = self._script.called(original_node)
+        if name == "tensorflow.test.is_built_with_cuda":  # TensorFlow 1 had another package for CPUs
+            return parsed('bool(tf.config.list_physical_devices("GPU"))')
         if name in _REGULARIZERS and is_respelled(name, original_node):
             (scale,) = updated_node.args
             value = parsed(f"{_REGULARIZERS[name]}({code(scale.value)})") if _REGULARIZERS[name] else scale.value

@@ -254,6 +254,7 @@ class EstimatorCalls:
         self.factories = {
             name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
         }
+        self._parameters = [(one.name.value, tuple(each.name.value for each in one.params.params)) for one in functions]
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -453,29 +454,59 @@ class EstimatorCalls:
         parameters = (*_PARAMETERS, *(for_tpu or ("warm_start_from",)))
         given = self._given(call, parameters, {*_PARAMETERS, *for_tpu, *_BATCH_SIZES}, "tf.estimator.Estimator")
         self._leave_out(old, given, {*_PARAMETERS, *_BATCH_SIZES})
-        text = f"{self._class_of(old, given)}({_written(given, {'params', 'model_dir', 'config'})})"
+        written, bound = self._class_of(old, given)
+        text = f"{written}({', '.join(filter(None, [bound, _written(given, {'params', 'model_dir', 'config'})]))})"
         sizes = [f"{mode}={code(given[parameter])}" for parameter, mode in _BATCH_SIZES.items() if parameter in given]
         if not sizes:
             return text
         self._use("batches")
         return f"{self._use('with_batch_sizes')}({text}, {', '.join(sizes)})"
 
-    def _class_of(self, old: cst.Call, given: Arguments) -> str:
-        """Returns the class of the model function that a call gives to an Estimator."""
+    def _class_of(self, old: cst.Call, given: Arguments) -> tuple[str, str]:
+        """Returns the class of the model function that a call gives to an Estimator, and the arguments that are bound to it."""
         function = (arguments(old, (*_PARAMETERS, "")) or {}).get("model_fn")
-        name = "" if function is None else self._script.name(function).lstrip(".") or simple_name(function)
+        function, bound = self._bound_arguments(function)
+        name = "" if function is None else self._script.name(function).lstrip(".") or self._behind_star(simple_name(function))
         made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
-        if made and all(isinstance(one, cst.Call) and self._is_factory(one.func) for one in made):
-            return code(given["model_fn"])
+        if made and all(isinstance(one, cst.Call) and (self._is_factory(one.func) or self._is_bound(one)) for one in made):
+            return code(given["model_fn"]), ""
         if not self._classes.get(name) or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(old, "tf.estimator.Estimator", message)
         written, short = self._classes[name], name.rpartition(".")[2]
         if isinstance(function, cst.Attribute):
             written = code(function.with_changes(attr=cst.Name(written)))
-        elif simple_name(function) != short:  # it is imported under a name of its own
+        elif simple_name(function) not in ("", short):  # it is imported under a name of its own
             written = code(function)
-        return written
+        return written, bound
+
+    def _is_bound(self, call: cst.Call) -> bool:
+        """Returns True for ``functools.partial`` of a model function of this script, whose class takes its place."""
+        return self._script.called(call) == "functools.partial" and bool(self._classes.get(simple_name(call.args[0].value)))
+
+    def _behind_star(self, name: str) -> str:
+        """Returns the dotted name of a model function that ``from module import *`` gives the script; other names as they are."""
+        lines = [one for one in nodes(self._script.module, cst.ImportFrom) if isinstance(one, cst.ImportFrom)]
+        modules = [code(one.module) for one in lines if isinstance(one.names, cst.ImportStar) and one.module is not None]
+        found = [f"{module}.{name}" for module in modules if self._classes.get(f"{module}.{name}")]
+        return found[-1] if found and not self._classes.get(name) and name not in self._taken else name
+
+    def _bound_arguments(self, function: cst.BaseExpression | None) -> tuple[cst.BaseExpression | None, str]:
+        """Returns a model function, and the arguments that ``functools.partial`` or a lambda gives it beside those of an Estimator."""
+        call = function.body if isinstance(function, cst.Lambda) else function
+        if not isinstance(call, cst.Call):
+            return function, ""
+        if isinstance(function, cst.Lambda):
+            names = [one.name.value for one in function.params.params]
+            parameters = [one for name, one in self._parameters if name == simple_name(call.func)]
+            given = arguments(call, parameters[0] if len(parameters) == 1 else ())
+            own = {name: value for name, value in (given or {}).items() if name not in names}
+            passed = all(code(value) == name for name, value in (given or {}).items() if name in names)
+            is_plain = given is not None and passed and not any(_names(value) & {*names} for value in own.values())
+            return (call.func, _written(own, {*own})) if is_plain else (function, "")
+        if self._script.called(call) != "functools.partial" or any(one.star for one in call.args):
+            return function, ""
+        return call.args[0].value, ", ".join(map(_argument, call.args[1:]))
 
     def _is_factory(self, function: cst.BaseExpression) -> bool:
         """Returns True for a function, of this or of another module, that returns what was a model function."""
@@ -592,6 +623,10 @@ class EstimatorCalls:
                 else _LEFT_OUT.get(name, "fit logs by itself, and the model saves at the end and each save_checkpoints_steps")
             )
             self.left_out.append((old, f"{code(old.func)}({name}=...)", message))
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    return {one.value for one in nodes(node, cst.Name) if isinstance(one, cst.Name)}
 
 
 def _written(given: Arguments, names: set[str]) -> str:

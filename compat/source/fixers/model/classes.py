@@ -30,8 +30,9 @@ _CLASS = """
 class NAME(tf_keras.Model):
     DOCSTRING
 
-    def __init__(self, params=None, model_dir=None, config=None):
+    def __init__(ALL_ARGUMENTS):
         super().__init__(autocast=False)  # features keep their types
+        MORE
         self.params = params or {}
         self.config = config or {}
         self.model_dir = model_dir or self.config.get("model_dir")
@@ -195,7 +196,9 @@ class _Writer:
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
         computed = ", ".join(one.entry for one in parts.metrics if not one.update)
-        before = self._params([], *(parsed(one.condition) for one in parts.metrics if one.condition))
+        before = self._hyperparameters([], *(parsed(one.condition) for one in parts.metrics if one.condition))
+        more = sorted(parts.more, key=lambda one: one.default is not None)
+        bound = (f"{one.name.value}={code(one.default)}" if one.default is not None else one.name.value for one in more)
         words = {
             "NAME": class_name(parts.node.name.value),
             "METRICS": "{" + ", ".join(one.entry for one in parts.metrics if one.update) + "}",
@@ -209,15 +212,17 @@ class _Writer:
             "EVALUATION_RESULTS": "self.compute_metrics(x, y, y_pred, sample_weight)"
             + (" | self.metrics_of_graph(x, y, y_pred)" if kept else ""),
             "FEATURES": parts.features,
+            "ALL_ARGUMENTS": ", ".join(["self", *bound, "params=None", "model_dir=None", "config=None"]),
             "KEPT_METRICS": code(kept) if kept else "",
             "PREDICTIONS": code(parts.predictions) if parts.predictions is not None else "",
         }
         blocks: dict[str, Sequence[Statement]] = {
+            "MORE": [_line(f"self.{self._attribute(one)} = {one.name.value}") for one in parts.more],
             "DOCSTRING": [self._docstring()],
             "CONDITIONS": before,
             "PREPARED": [
-                *([] if before else self._params(prepared, *made, parsed(parts.optimizer or _COUNTER))),
-                *self._changed(prepared),
+                *([] if before else self._hyperparameters(prepared, *made, parsed(parts.optimizer or _COUNTER))),
+                *self._in_mode(Mode.TRAIN, prepared),
             ],
             "LAYERS": made,
             "SIGNATURES": [_line(f"self.signature_names = {list(parts.signatures)}")] if parts.signatures is not None else [],
@@ -312,8 +317,19 @@ class _Writer:
         return [_statement(text) for text in texts]
 
     def _params(self, statements: Iterable[Statement], *values: cst.CSTNode) -> list[Statement]:
+        """Returns the assignments of the arguments beside features, labels and mode that statements read."""
+        read = _read([*statements, *values])
+        more = [one for one in self._parts.more if one.name.value in read]
+        lines = [_line(f"{one.name.value} = self.{self._attribute(one)}") for one in more]
+        return [*self._hyperparameters(statements, *values), *lines]
+
+    def _hyperparameters(self, statements: Iterable[Statement], *values: cst.CSTNode) -> list[Statement]:
         name = self._parts.params
         return [_line(f"{name} = self.params")] if name and name in _read([*statements, *values]) else []
+
+    def _attribute(self, argument: cst.Param) -> str:
+        """Returns the attribute for an argument that only the script knows; tf_keras.Model has some of the same names."""
+        return f"of_script_{argument.name.value}"
 
     def _mode(self, network: Sequence[Statement]) -> list[Statement]:
         """Returns the assignment of the mode, if the network gives it to functions that do not tell evaluation from prediction."""

@@ -118,6 +118,10 @@ _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|c
 """Calls of a logger, wherever it was made."""
 
 
+_CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
+"""Packages whose functions change what is computed though nothing reads their value, such as seeds."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelFunction:
     """The parts of a model function.
@@ -127,6 +131,7 @@ class ModelFunction:
         features: Name of the argument for the features.
         labels: Name of the argument for the labels; empty if there is none.
         params: Name of the argument for hyperparameters; empty if there is none.
+        more: Arguments that only the script knows, which it binds before an Estimator calls the function.
         tests: Conditions on the mode.
         network: Statements that need neither labels nor trained variables.
         loss: Statements of the loss that need them.
@@ -156,6 +161,7 @@ class ModelFunction:
     features: str
     labels: str
     params: str
+    more: tuple[cst.Param, ...]
     tests: ModeTests
     network: tuple[Statement, ...]
     loss: tuple[Statement, ...]
@@ -245,6 +251,12 @@ class _Analysis:
         self._features = "features" if "features" in names else names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
+        self._more = [
+            one
+            for place, one in enumerate(function.params.params)
+            if one.name.value not in (self._features, "labels", "mode", "params")
+            and (one.name.value != "config" or place < names.index(self._features))
+        ]
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
         within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         counts = Counter(one.name.value for one in within)
@@ -255,7 +267,8 @@ class _Analysis:
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         self._check_methods()
-        if "config" in names and any("config" in reads_and_writes(one)[0] for one in self._body):
+        is_of_run = "config" in names and "config" not in [one.name.value for one in self._more]
+        if is_of_run and any("config" in reads_and_writes(one)[0] for one in self._body if not self._is_harmless(one)):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
@@ -329,7 +342,7 @@ class _Analysis:
         updates, kept = self._updates(train, spec, {*network, *loss})
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
-            self._function, self._features, self._labels, self._params, self._tests,
+            self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
             tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
@@ -591,10 +604,33 @@ class _Analysis:
         other, statements = self._split(evaluation, _read(value))
         if code(value) == code(loss_value) and {*other, *statements} == {*network, *loss}:
             return None
-        if not {*other} <= {*network}:
+        own = [one for one in other if one not in network]
+        if own and not self._may_stand_behind(own, network, evaluation, {*_read_by(statements), *_read(value)}):
             message = "network of training and evaluation are different statements; choose by an argument in one statement"
             raise UnconvertibleError(self._function, "the model function", message)
-        return tuple(statements), value
+        return tuple(one for one in evaluation.statements if one in own or one in statements), value
+
+    def _may_stand_behind(self, own: Sequence[Statement], network: Sequence[Statement], one: Branch, read: set[str]) -> bool:
+        """Returns True for statements of a mode that make no layers, and compute the same behind the network of training.
+
+        Args:
+            own: The statements.
+            network: Statements of that network.
+            one: The branch of the mode.
+            read: Names that other statements of it read.
+        """
+        if any(
+            self._makes_variables(each) or any(self._makes_layers(name, frozenset()) for name in _read(each)) for each in own
+        ):
+            return False
+        order = list(one.statements)
+        for each in own:
+            behind = [later for later in order[order.index(each) + 1 :] if later in network]
+            bound, reads = _bound([each]), _read(each)
+            if bound & (_bound(behind) | _read_by(behind)) or reads & _bound(behind):
+                return False
+        elsewhere = _bound([each for each in network if each not in order])
+        return not elsewhere & ((read | _read_by(own)) - _bound(own))
 
     def _metrics(self, network: list[Statement]) -> tuple[list[Statement], list[Statement], list[metrics.Metric]]:
         one, value = self._branches.get(Mode.EVAL), self._specs.get(Mode.EVAL, {}).get("eval_metric_ops")
@@ -860,6 +896,8 @@ class _Analysis:
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
         prints |= isinstance(effect, cst.Call) and _LOGS.fullmatch(code(effect.func)) is not None
+        name = self._script.called(effect)
+        prints |= bool(name) and not _CHANGES.match(name) and not self._script.may_make_layers(name)
         kinds = (
             cst.Del
             | cst.Assign

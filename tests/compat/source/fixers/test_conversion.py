@@ -31,6 +31,7 @@ from tests.running import ROOT
 converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
+    "bound_arguments",
     "branches",
     "builders",
     "by_branch",
@@ -134,6 +135,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "linear": "error below 20: True",
         "named_classes": "metrics: ['kept', 'low']",
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
+        "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",
         "metrics_of_graph": "metrics: ['global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
