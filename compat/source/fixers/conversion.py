@@ -272,15 +272,16 @@ class _Without(cst.CSTTransformer):
 def _model_classes(
     script: Script, changes: list[Change], shim: bool
 ) -> tuple[dict[str, cst.ClassDef], set[str], set[str], set[cst.CSTNode]]:
-    """Returns the class for each model function that can be converted, functions whose bodies are in classes, those that make layers, and
-    the calls of batch norm whose averages stay as they begin.
-    """
+    """Returns the class of each model function that can be converted, functions that classes contain, those that make layers, and frozen norms."""
     functions = _functions(script)
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
     shimmed: set[str] = set()
     norms: set[cst.CSTNode] = set()
     every: list[ModelFunction] = []
+    aliases = [one for one in nodes(script.module, cst.ImportAlias) if isinstance(one, cst.ImportAlias)]
+    taken = {name for one in script.module.body for name in reads_and_writes(one)[1]}
+    taken |= {one.evaluated_alias or one.evaluated_name for one in aliases}
     asked = {simple_name((arguments(one, ("model_fn",)) or _first(one)).get("model_fn")) for one in _estimators(script)}
     for name in filter(functions.__contains__, _model_functions(script)):
         if name in inside and name not in asked:
@@ -290,6 +291,9 @@ def _model_classes(
         except UnconvertibleError as reason:
             changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
             continue
+        if functions[name] in script.module.body:
+            written = written.with_changes(name=cst.Name(_free(written.name.value, taken)))
+            taken.add(written.name.value)
         found[name] = _with_comments([*(functions[one] for one in parts.inlined), functions[name]], written)
         inside.update(parts.inlined)
         shimmed |= (parts.shimmed or set()) | parts.updating
@@ -305,6 +309,13 @@ def _model_classes(
             message = "one model function updates its averages, and another one does not; write two functions"
             changes.append(Change(script.line(call), "batch normalization", Outcome.HUMAN, message))
     return found, inside, shimmed, norms
+
+
+def _free(name: str, taken: Set[str]) -> str:
+    """Returns a name for a class that the script has not."""
+    while name in taken:
+        name = f"Keras{name}"
+    return name
 
 
 def _functions(script: Script) -> dict[str, cst.FunctionDef]:

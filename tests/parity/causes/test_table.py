@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import noise
+from estimator_bridge.parity.causes.measures import known_elements, noise
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
@@ -136,6 +137,24 @@ def test_small_gradients_are_rounding_if_they_have_nothing_to_do_with_each_other
     """A bias before batch norm, whose true gradient is 0, beside a kernel whose gradient is 1."""
     sides = ({"kernel": np.ones(4), "bias": np.array(bias)} for bias in (old, new))
     assert noise(*sides) == ({"bias"} if is_noise else set())
+
+
+def test_single_elements_whose_gradients_are_rounding_are_known_as_such() -> None:
+    """Of a bias before relu and batch norm: relu cuts the second channel, the third only in one step, and nothing reaches the last."""
+    kernel = np.ones(4)
+    first = {"kernel": kernel, "bias": np.array([1e-6, 0.3, -2e-6, 0.0])}
+    second = {"kernel": kernel, "bias": np.array([-3e-6, 0.2, 0.1, 0.0])}
+    steps: Any = [(StepOf(lambda: first), StepOf(lambda: first)), (StepOf(lambda: second), StepOf(lambda: second))]
+    assert known_elements("bias", (4,), steps).tolist() == [False, True, True, True]
+    assert known_elements("bias", (2,), steps).all()  # of another shape: nothing is known of it
+    assert known_elements("other", (4,), []).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOf:
+    """A step of which the gradients are known."""
+
+    gradients: Callable[[], dict[str, Any]]
 
 
 def test_a_gradient_that_is_rounding_is_no_finding() -> None:

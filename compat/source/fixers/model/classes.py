@@ -507,6 +507,9 @@ class _InMethod(cst.CSTTransformer):
         return new.with_changes(target=header.target, iter=header.iter)
 
     def _replacement(self, node: cst.CSTNode) -> cst.BaseExpression | None:
+        mode = mode_name(self._script.name(node)) if isinstance(node, cst.Attribute) else ""
+        if mode:
+            return parsed(f'"{MODES[mode]}"')
         whole = of_whole_model(self._script, node)
         if whole and not (self._updates and "self.trainable_variables" in whole):
             return parsed(whole)

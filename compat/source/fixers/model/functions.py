@@ -118,6 +118,10 @@ _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|c
 """Calls of a logger, wherever it was made."""
 
 
+_OF_DICTS = frozenset(
+    {"get", "items", "keys", "values", "copy", "pop", "setdefault", "update", "parse", "to_json", "add_hparam", "set_hparam"}
+)
+"""Methods of hyperparameters that make no layers."""
 _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 """Packages whose functions change what is computed though nothing reads their value, such as seeds."""
 
@@ -258,6 +262,10 @@ class _Analysis:
             and (one.name.value != "config" or place < names.index(self._features))
         ]
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+        local = reads_and_writes(function.body)[1].union(names)
+        lines = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
+        values = {simple_name(assigned_target(one)): assigned_value(one) for one in lines}
+        self._of_module = {name: value for name, value in values.items() if name and value is not None and name not in local}
         within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         counts = Counter(one.name.value for one in within)
         beside = [one for around in _around(script, function) for one in around.body.body if isinstance(one, cst.FunctionDef)]
@@ -422,11 +430,23 @@ class _Analysis:
         if self._shim or updates:
             self._check_reached(statement, updates)
             return
+        for call in filter(self._is_of_unknown, calls):
+            message = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
+            raise UnconvertibleError(statement, code(call.func), message)
         for name in reads_and_writes(statement)[0]:
             if self._makes_layers(name, frozenset()):
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _is_of_unknown(self, call: cst.Call) -> bool:
+        """Returns True for a call of a function that is looked up when the script runs: in a dict, or in what the caller gives."""
+        owner, method = call.func, ""
+        while isinstance(owner, cst.Attribute):
+            method = owner.attr.value
+            owner = owner.value
+        given = {self._params, *(one.name.value for one in self._more)} - {""}
+        return isinstance(call.func, cst.Subscript) or (simple_name(owner) in given and method not in _OF_DICTS)
 
     def _check_imported(self, statement: Statement, updates: bool) -> None:
         """Raises for a name of TensorFlow that a class cannot contain."""
@@ -441,10 +461,10 @@ class _Analysis:
             if name in _REFUSED and node not in replaced:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
             known = node in inner or name in _MODULES or layer_function(name) or ".ModeKeys" in name or name in respelled
-            if name.startswith(("tensorflow.contrib.", TPU)) and not known:
-                raise UnconvertibleError(
-                    statement, name.replace("tensorflow", "tf", 1), "tf.contrib is not converted; use a core layer or function"
-                )
+            if name.startswith(("tensorflow.contrib.", "tensorflow.estimator.", TPU)) and not known:
+                package = "tf.estimator" if name.startswith("tensorflow.estimator.") else "tf.contrib"
+                message = f"{package} is not converted; use a core layer or function"
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), message)
             if name in NORMS and node not in {call.func for call in calls} and not self._updates_run(code(statement)):
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
 
@@ -485,6 +505,8 @@ class _Analysis:
 
     def _makes_layers(self, name: str, seen: frozenset[str]) -> bool:
         """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
+        if name in self._of_module and name not in self._own | dict.fromkeys(seen):
+            return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(self._of_module[name])[0])
         if name not in self._own or name in seen:
             return False
         named = (self._script.name(node) for node in nodes(self._own[name], cst.Attribute))
@@ -507,10 +529,10 @@ class _Analysis:
         while pending:
             one = pending.pop()
             found.update(self._script.name(part) for part in nodes(one, cst.Attribute, cst.Name))
-            more = (reads_and_writes(one)[0] & self._own.keys()) - own
-            pending += [self._own[name] for name in more]
+            more = (reads_and_writes(one)[0] & (self._own.keys() | self._of_module.keys())) - own
+            pending += [self._own.get(name) or self._of_module[name] for name in more]
             own |= more
-        return found, frozenset(own)
+        return found, frozenset(own & self._own.keys())
 
     def _calls_of_keras(self) -> frozenset[cst.CSTNode]:
         """Returns the calls that do not say if they train, of what is able to; raises if layers of Keras would train otherwise."""
@@ -773,6 +795,10 @@ class _Analysis:
         for entry, name in self._extra:
             message = f"evaluations also report {name!r}, from which it is computed"
             yield Change(self._script.line(entry), code(entry), Outcome.APPROXIMATE, message)
+        reached = [each for one in used if self._shim for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
+        for unknown in filter(self._is_of_unknown, reached):
+            message = "what it calls is only known when the script runs; prove the new script with compare"
+            yield Change(self._script.line(unknown), code(unknown.func), Outcome.APPROXIMATE, message)
         for call in self._untold:
             message = "says training=False: TensorFlow 1 does not train what is not told to"
             yield Change(self._script.line(call), code(call), Outcome.CONVERTED, message)

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,22 @@ def _above(limit: float, old: Any, new: Any, shape: tuple[int, ...]) -> Any:
         return np.ones(shape, bool)
     largest = np.maximum.reduce(known)
     return (largest == 0) | (largest > limit)
+
+
+def known_elements(name: str, shape: tuple[int, ...], steps: Sequence[tuple[StepEvidence, StepEvidence]]) -> Any:
+    """Returns a mask of the elements of a variable whose gradients are not rounding alone in steps of both sides.
+
+    Single elements of a bias before an activation and batch norm have such gradients: of channels that the activation never cuts.
+
+    Args:
+        name: Name of the variable.
+        shape: Its shape.
+        steps: Steps of both sides.
+    """
+    sides = [side.gradients() for step in steps for side in step]
+    known = [np.abs(one[name]) for one in sides if name in one and np.shape(one[name]) == shape]
+    largest = np.maximum.reduce(known) if known else None
+    return _above(NOISE * max(map(_largest, sides), default=0.0), largest, None, shape)
 
 
 class Stage(enum.IntEnum):

@@ -13,7 +13,7 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.cause import shown_name
-from estimator_bridge.parity.causes.measures import gradient_fits, noise, update_fits
+from estimator_bridge.parity.causes.measures import gradient_fits, known_elements, noise, update_fits
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
@@ -323,11 +323,13 @@ def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, aft
     start, here, there = (
         values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
     )
-    first = zip(evidence.old.steps, evidence.new.steps, strict=False)
+    first = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
     ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
-    moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in trained}
-    return trained, [name for name in trained if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
+    known = {name: known_elements(name, np.shape(here[name]), first) for name in trained}
+    moved = {name: float(np.linalg.norm((here[name] - start[name])[known[name]])) for name in trained}
+    apart = {name: float(np.linalg.norm((there[name] - here[name])[known[name]])) for name in trained}
+    return trained, [name for name in trained if not apart[name] <= DRIFT * moved[name] + ROUNDING]
 
 
 def _kept_elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> list[str]:

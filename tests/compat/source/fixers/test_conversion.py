@@ -348,3 +348,63 @@ def test_functions_of_one_name_have_classes_of_their_own() -> None:
     assert ("units=1" in outer, "Adam" in outer, "mean_squared_error" in outer) == (True, True, True)
     assert ("units=7" in inner, "SGD" in inner, "absolute_difference" in inner) == (True, True, True)
     assert "make()()" in conversion.text
+
+
+ONE_MODEL = (SCRIPTS / "looked_up.py").read_text()
+NET = "logits = net("
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """The script's class of that name is made by the new class, or by others."""
+    conversion = convert(ONE_MODEL.replace('NETS = {"net": net}\n', ""))
+    assert conversion.complete
+    assert "class Model(object):" in conversion.text
+    assert 'estimator = KerasModel(params={"units": Model.units})' in conversion.text
+    imported = ONE_MODEL.replace(
+        "class Model(object):\n    units = 2", "from tensorflow.keras import Model as KerasModel, Model"
+    )
+    assert "class KerasKerasModel(" in convert(imported).text
+
+
+@pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net"])
+def test_a_network_that_is_looked_up_is_kept_or_marked(network: str) -> None:
+    """It may make layers, which Keras would not find."""
+    text = ONE_MODEL.replace(NET, f"logits = {network}(")
+    assert "may make layers" in convert(text).text
+    kept = convert(text, shim=True)
+    assert kept.models
+    before = kept.text.partition("    def call(")[0].splitlines()
+    assert before[-1].strip() == "@tf.compat.v1.keras.utils.track_tf1_style_variables"
+    assert any("only known when the script runs" in change.message for change in kept.changes)
+
+
+def test_a_call_of_what_is_a_class_now_is_marked() -> None:
+    text = ONE_MODEL + "spec = model_fn({}, None, 'train', {})\n"
+    assert "model_fn stays: it is the class KerasModel now" in convert(text).text
+
+
+def test_a_model_function_behind_a_star_is_found() -> None:
+    imports = "import tensorflow as tf\nfrom nets.small import *\n"
+    text = imports + "estimator = tf.estimator.Estimator(model_fn, 'model')\n"
+    assert "estimator = SmallModel(model_dir='model')" in convert(text, {"nets.small.model_fn": "SmallModel"}).text
+    own = text.replace("import *", "import *\nmodel_fn = other")
+    assert "its model function is not converted" in convert(own, {"nets.small.model_fn": "SmallModel"}).text
+
+
+def test_one_model_function_may_not_freeze_the_averages_of_another() -> None:
+    text = (SCRIPTS / "shared_norms.py").read_text()
+    assert "another one does not" in "".join(change.message for change in convert(text, shim=True).changes)
+    alone = convert(
+        text.replace(", tf.estimator.Estimator(without)", "").replace("def without(features,", "def without(x,"), shim=True
+    )
+    assert alone.models.keys() == {"updating"}
+    assert "momentum=1.0" not in alone.text
+
+
+def test_a_mode_by_default_is_the_value_of_the_mode() -> None:
+    """No module of the new script has ModeKeys."""
+    text = ONE_MODEL.replace("def net(x)", "def net(x, mode=tf.estimator.ModeKeys.TRAIN)")
+    text = text.replace("return tf.layers.dense(x", "return tf.layers.dense(x if mode == tf.estimator.ModeKeys.TRAIN else -x")
+    model = convert(text.replace('NETS = {"net": net}\n', "")).text.partition("class KerasModel")[2]
+    assert 'net_mode = "train"' in model
+    assert "ModeKeys" not in model

@@ -102,14 +102,7 @@ def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: 
 def test_an_older_checkpoint_is_evaluated_and_the_training_goes_on_from_the_last(tmp_path: Path) -> None:
     """Also while predictions of the older one are read; what each should give is computed from its file."""
     (tmp_path / "new.py").write_text(converted("metrics_of_graph").text)
-    look = (
-        "import runpy; seen = runpy.run_path('new.py', run_name='__main__')\n"
-        "last, older, row, end = seen['evaluations']; model = seen['estimator']\n"
-        "row = {name: value.tolist() for name, value in row.items()}\n"
-        "print(__import__('json').dumps([last, older, row, end, int(model.optimizer.iterations)], default=float))"
-    )
-    (tmp_path / "look.py").write_text(look)
-    command = [sys.executable, "look.py", str(tmp_path / "model"), "4"]
+    command = [sys.executable, str(Path(__file__).with_name("seen.py")), "new.py", str(tmp_path / "model"), "4"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     last, older, row, end, step = json.loads(ended.stdout.splitlines()[-1])
     assert (last["global_step"], older["global_step"], end["global_step"], step) == (8, 4, 12, 12)
