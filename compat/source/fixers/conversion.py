@@ -82,6 +82,7 @@ _STAYS: dict[str, str] = {
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
+_PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
 _POLICY = 'tf_keras.mixed_precision.set_global_policy("_infer")  # layers take the type of their inputs, as in TensorFlow 1'
 _GONE = cst.Expr(cst.Ellipsis())  # stands for a statement that is taken away
@@ -217,6 +218,12 @@ def _converted(
         message = "left out: the branch for TPUs; what else it has, the new script does not"
         changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
         script = make(for_others)
+    message = "modules that are only found there are not converted with the script; convert the folder that holds both"
+    changes += (
+        Change(script.line(node), code(node), Outcome.APPROXIMATE, message)
+        for node in nodes(script.module, cst.Call)
+        if script.called(node) in _PATHS
+    )
     classes, inside, shimmed, norms = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
@@ -464,6 +471,21 @@ class _Calls(Marking):
             return updated_node
         self._changes.append(Change(self._script.line(original_node), name, Outcome.CONVERTED, "a callback"))
         return as_callback(updated_node)
+
+    def leave_DictElement(self, original_node: cst.DictElement, updated_node: cst.DictElement) -> cst.DictElement:
+        return updated_node.with_changes(value=self._as_class(original_node.value, updated_node.value))
+
+    def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
+        return updated_node.with_changes(value=self._as_class(original_node.value, updated_node.value))
+
+    def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.IfExp:
+        branches = (self._as_class(getattr(original_node, one), getattr(updated_node, one)) for one in ("body", "orelse"))
+        return updated_node.with_changes(**dict(zip(("body", "orelse"), branches, strict=True)))
+
+    def _as_class(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+        """Returns a class in the place of the name of its model function; other values as they are."""
+        written = self._calls.class_named(old)
+        return parsed(written) if written else new
 
     def visit_Call(self, node: cst.Call) -> None:
         self._called[node.func] = node

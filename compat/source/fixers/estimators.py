@@ -255,6 +255,7 @@ class EstimatorCalls:
             name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
         }
         self._parameters = [(one.name.value, tuple(each.name.value for each in one.params.params)) for one in functions]
+        self._arguments = {name for _, names in self._parameters for name in names}
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -470,6 +471,8 @@ class EstimatorCalls:
         made = [value for target, value in self._assigned if target == simple_name(function)] if name else [function]
         if made and all(isinstance(one, cst.Call) and (self._is_factory(one.func) or self._is_bound(one)) for one in made):
             return code(given["model_fn"]), ""
+        if function is not None and not self._classes.get(name) and self._gives_class(function):
+            return code(given["model_fn"]), ""
         if not self._classes.get(name) or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(old, "tf.estimator.Estimator", message)
@@ -479,6 +482,30 @@ class EstimatorCalls:
         elif simple_name(function) not in ("", short):  # it is imported under a name of its own
             written = code(function)
         return written, bound
+
+    def class_named(self, value: cst.BaseExpression) -> str:
+        """Returns the class of a model function where its name stands as a value; empty for all else, and for names of arguments."""
+        if not isinstance(value, cst.Name | cst.Attribute) or simple_name(value) in self._arguments:
+            return ""
+        written = self._classes.get(self._script.name(value).lstrip(".") or simple_name(value), "")
+        return code(value.with_changes(attr=cst.Name(written))) if written and isinstance(value, cst.Attribute) else written
+
+    def _gives_class(self, value: cst.BaseExpression) -> bool:
+        """Returns True for a value that is a class of a model function, whichever of several it is."""
+        if self.class_named(value):
+            return True
+        if isinstance(value, cst.IfExp):
+            return self._gives_class(value.body) and self._gives_class(value.orelse)
+        name = value.value if isinstance(value, cst.Subscript) else value
+        given = [each for target, each in self._assigned if target == simple_name(name)] if simple_name(name) else []
+        if isinstance(value, cst.Subscript):
+            every = [one for each in given for one in (each.elements if isinstance(each, cst.Dict) else (each,))]
+            return bool(every) and all(isinstance(one, cst.DictElement) and self._gives_class(one.value) for one in every)
+        return (
+            bool(given)
+            and not any(simple_name(each) == simple_name(name) for each in given)
+            and all(map(self._gives_class, given))
+        )
 
     def _is_bound(self, call: cst.Call) -> bool:
         """Returns True for ``functools.partial`` of a model function of this script, whose class takes its place."""

@@ -39,6 +39,7 @@ WHOLE = (
     "by_mode",
     "by_test",
     "chosen",
+    "chosen_models",
     "canned",
     "canned_numbers",
     "clipped",
@@ -136,6 +137,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "named_classes": "metrics: ['kept', 'low']",
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",
+        "chosen_models": "metrics: ['accuracy', 'global_step', 'loss']",
         "metrics_of_graph": "metrics: ['global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
@@ -408,3 +410,10 @@ def test_a_mode_by_default_is_the_value_of_the_mode() -> None:
     model = convert(text.replace('NETS = {"net": net}\n', "")).text.partition("class KerasModel")[2]
     assert 'net_mode = "train"' in model
     assert "ModeKeys" not in model
+
+
+def test_a_path_that_is_searched_later_is_reported() -> None:
+    """Modules that Python finds by it are not read."""
+    text = ONE_MODEL.replace("import tensorflow as tf", 'import sys\nimport tensorflow as tf\nsys.path.append("..")')
+    (change,) = [one for one in convert(text).changes if one.name == 'sys.path.append("..")']
+    assert change.outcome is Outcome.APPROXIMATE

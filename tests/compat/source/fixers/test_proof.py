@@ -21,6 +21,7 @@ MORE = {
     "by_branch": ("norms", "keras", "plain"),
     "chosen": ("plain",),
     "linear": ("classes", "numbers"),
+    "chosen_models": ("narrow",),
     "clipped": ("value", "norm", "loss"),
     "objects": ("method",),
     "own_updates": ("parts", "accumulated"),
