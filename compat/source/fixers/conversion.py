@@ -14,6 +14,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import (
     CONVERTED,
+    ELSEWHERE,
     ESTIMATORS,
     FIELDS,
     KEPT_FIELDS,
@@ -30,6 +31,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
     find_iteration,
     makes_iterator,
 )
+from estimator_bridge.compat.source.fixers.keras_objects import with_old_defaults
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
@@ -200,7 +202,8 @@ def _converted(
         attributes=plain.variables if plain is not None else frozenset(),
     )
     script = make(text)
-    if not any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported()):
+    uses = any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported())
+    if not uses and not re.search(r"^\s*(from|import) tensorflow\.", text, re.MULTILINE):
         return Conversion(text, ())
     normal = in_normal_form(script, shim)
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
@@ -236,6 +239,8 @@ def _converted(
         for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values())
         if f"{name}(" in moved.code
     )
+    if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
+        calls.used.add(ELSEWHERE)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
@@ -472,6 +477,9 @@ class _Calls(Marking):
         self._changes.append(Change(self._script.line(original_node), name, Outcome.CONVERTED, "a callback"))
         return as_callback(updated_node)
 
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(value=self._as_class(original_node.value, updated_node.value))
+
     def leave_DictElement(self, original_node: cst.DictElement, updated_node: cst.DictElement) -> cst.DictElement:
         return updated_node.with_changes(value=self._as_class(original_node.value, updated_node.value))
 
@@ -560,6 +568,8 @@ class _Calls(Marking):
         if self._script.origin(original_node) in self._norms:
             updated_node = frozen(original_node, updated_node)
         try:
+            if self._script.origin(original_node) in self._norms:
+                updated_node = frozen(original_node, updated_node)
             shimmed = self._in_shim and is_contrib(self._script.called(original_node))
             text = (
                 of_core(self._script, original_node, updated_node)
@@ -747,7 +757,7 @@ class _Names(cst.CSTTransformer):
             (scale,) = updated_node.args
             value = parsed(f"{_REGULARIZERS[name]}({code(scale.value)})") if _REGULARIZERS[name] else scale.value
             return updated_node.with_changes(args=[cst.Arg(value)])
-        return updated_node
+        return with_old_defaults(name, updated_node)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         return not self._script.name(node).startswith("tensorflow.")

@@ -69,6 +69,7 @@ _SERVING = {
 _ADD_METRICS = ("estimator", "metric_fn")
 _WITH_METRICS = ("tensorflow.contrib.estimator.add_metrics", "tensorflow.estimator.add_metrics")
 _SAME = {
+    "tensorflow.train.latest_checkpoint": "latest_checkpoint",
     "tensorflow.contrib.estimator.clip_gradients_by_norm": "clip_gradients_by_norm",
     "tensorflow.contrib.learn.datasets.base.load_csv_with_header": "load_csv_with_header",
     "tensorflow.contrib.training.HParams": "HParams",
@@ -130,6 +131,8 @@ _NOTHING = (f"{TPU}TPUConfig", f"{TPU}TPUClusterResolver")
 """Settings of TPUs."""
 _BATCH_SIZES = {"train_batch_size": "train", "eval_batch_size": "eval", "predict_batch_size": "infer"}
 """Parameters of a TPUEstimator, and the modes in which input functions find them in their params."""
+ELSEWHERE = "of another module"
+"""In place of a function's name: models come from another module, which may keep updates and load initial values."""
 VALUES = "values_of"
 """Function of the new script that gives a model the values of a checkpoint for a while."""
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
@@ -158,7 +161,8 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
         spelled: Function that returns the name in the new script.
     """
     sources = support()
-    pending, found = {*used, *(["set_initial_values"] if LOADER in used else [])}, set()
+    loads = {LOADER, ELSEWHERE}.intersection(used)
+    pending, found = {*used, *(["set_initial_values"] if loads else [])} - {ELSEWHERE}, set()
     while pending:
         name = pending.pop()
         found.add(name)
@@ -181,11 +185,11 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
         text = re.sub(line, rf"\1with {VALUES}(model, checkpoint_path):\n\1    \2", text)
     if mode is None:
         return text
-    if LOADER in used:
+    if LOADER in used or ELSEWHERE in used:
         text = text.replace("= dataset_of(input_fn)\n", "= dataset_of(input_fn)\n    set_initial_values(model, data)\n")
     if "batches" in used:
         text = text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))')
-    if GRAPH in used and mode == "train":  # updates may count other steps than batches
+    if (GRAPH in used or ELSEWHERE in used) and mode == "train":  # updates may count other steps than batches
         text = text.replace(
             "        data = data.take(steps)\n",
             "        data = data.filter(lambda *batch: True)  # has no length: the step ends the training\n",

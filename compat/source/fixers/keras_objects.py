@@ -13,10 +13,45 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 _LAYERS = "tensorflow.layers."
 _BASES = re.compile(r"(tensorflow\.(python\.)?)?keras\.(Model|models\.Model|layers\.Layer|engine\.training\.Model)$")
 _WITH_AVERAGES = "BatchNormalization"
+_IN_LAYERS = re.compile(r"tensorflow\.(python\.)?keras\.layers\.\w+")
+_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 _WITHOUT_WEIGHTS = ("flatten", "dropout", "max_pooling", "average_pooling")
 """Functions that make no variables: a layer in each call does the same."""
 _OF_TENSORFLOW = frozenset({"reuse", "_reuse", "_scope"})
 _MOST = 2  # arguments whose places Keras shares
+
+
+_HARD = {"recurrent_activation": '"hard_sigmoid"'}
+DEFAULTS = {
+    "LSTM": _HARD,
+    "LSTMCell": _HARD,
+    "GRU": {**_HARD, "reset_after": "False"},
+    "GRUCell": {**_HARD, "reset_after": "False"},
+    "Embedding": {"dtype": '"float32"'},
+}
+"""Layers of Keras in TensorFlow 1, and the arguments whose defaults are others today; an Embedding had floats for whole numbers, too."""
+_PLACES = {"recurrent_activation": 3}
+
+
+def with_old_defaults(name: str, call: cst.Call) -> cst.Call:
+    """Returns a call of a layer of Keras with the arguments whose defaults have changed since TensorFlow 1.
+
+    Args:
+        name: Name of what is called.
+        call: The call.
+
+    Example:
+        >>> code(with_old_defaults("tensorflow.keras.layers.LSTM", parsed("LSTM(8)")))
+        'LSTM(8, recurrent_activation="hard_sigmoid")'
+    """
+    defaults = DEFAULTS.get(name.rpartition(".")[2], {}) if _IN_LAYERS.fullmatch(name) else {}
+    given = {one.keyword.value for one in call.args if one.keyword is not None}
+    places = sum(one.keyword is None for one in call.args)
+    if any(one.star for one in call.args):
+        return call
+    more = {key: value for key, value in defaults.items() if key not in given and places < _PLACES.get(key, 99)}
+    words = (cst.Arg(parsed(value), cst.Name(key), equal=_EQUAL) for key, value in more.items())
+    return call.with_changes(args=[*call.args, *words]) if more else call
 
 
 def layers_of_keras(script: Script, in_functions: bool) -> Iterator[cst.Call]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import libcst as cst
 
@@ -65,10 +65,14 @@ _EVALUATION = """
     def test_step(self, data):
         x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
-        EVALUATION_INPUTS
-        EVALUATION
         EVALUATED
         return EVALUATION_RESULTS
+"""
+_OTHER_LOSS = """
+    def evaluation_loss(self, x, y, y_pred):
+        EVALUATION_INPUTS
+        EVALUATION
+        return EVALUATION_LOSS
 """
 _METRICS = """
     def eval_metric_ops(self, x, y, y_pred):
@@ -165,10 +169,10 @@ class _Writer:
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
-        loss = self._in_mode(Mode.TRAIN, parts.loss, parts.loss_value)
-        other_loss = parts.evaluation or (
-            (parts.loss, parts.loss_value) if len(loss) > len(self._changed(parts.loss)) else None
-        )
+        loss, in_evaluation = (self._in_mode(mode, parts.loss, parts.loss_value) for mode in (Mode.TRAIN, Mode.EVAL))
+        values = [self._value(parts.loss_value, mode) for mode in (Mode.TRAIN, Mode.EVAL)]
+        depends = [*map(code, loss), values[0]] != [*map(code, in_evaluation), values[1]]
+        other_loss = parts.evaluation or ((parts.loss, parts.loss_value) if depends else None)
         text = _CLASS + (_PREDICT if parts.predictions is not None else "")
         if parts.updates:
             text = (
@@ -176,13 +180,20 @@ class _Writer:
                 + _UPDATES
             )
         kept = parts.kept_metrics
-        text += (_EVALUATION if other_loss or kept else "") + (_METRICS if kept else "") + (_INITIAL if parts.initial else "")
+        text += (
+            (_OTHER_LOSS if other_loss else "")
+            + (_EVALUATION if other_loss or kept else "")
+            + (_METRICS if kept else "")
+            + (_INITIAL if parts.initial else "")
+        )
         if kept:
             line = "self.eval_metrics = METRICS"
-            text = text.replace(line, f"{line}\n        self.metrics_of_graph = {KEPT_METRICS}(self.eval_metric_ops)")
+            text = text.replace(line, f"{line}\n        self.metrics_of_graph = {KEPT_METRICS}(self)")
         evaluation, evaluation_loss = other_loss or ((), parts.loss_value)
         evaluated = (
-            f"mean_loss.update_state({code(evaluation_loss)})" if other_loss else "compute_loss(x, y, y_pred, sample_weight)"
+            "mean_loss.update_state(self.evaluation_loss(x, y, y_pred))"
+            if other_loss
+            else "compute_loss(x, y, y_pred, sample_weight)"
         )
         around = ""
         if self._makes_variables():
@@ -207,8 +218,9 @@ class _Writer:
             "GRAPH_OF_UPDATES": GRAPH,
             "SAME_NAMES": _SCOPE,
             "OUTPUTS": "{" + ", ".join(f'"{name}": {name}' for name in parts.outputs) + "}",
-            "LOSS_VALUE": code(parts.loss_value),
+            "LOSS_VALUE": self._value(parts.loss_value, Mode.TRAIN),
             "EVALUATED": f"self.{evaluated}",
+            "EVALUATION_LOSS": self._value(evaluation_loss, Mode.EVAL),
             "EVALUATION_RESULTS": "self.compute_metrics(x, y, y_pred, sample_weight)"
             + (" | self.metrics_of_graph(x, y, y_pred)" if kept else ""),
             "FEATURES": parts.features,
@@ -272,13 +284,14 @@ class _Writer:
         bound |= {parameter.name.value for parameter in self._parts.node.params.params}
         outside = {name for statement in every for name in reads_and_writes(statement)[0]} - bound
         bound |= {"training"} - reads_and_writes(parts.node.body)[0]  # an argument of some methods
-        for name in sorted(outside & _ARGUMENTS):
+        given = {one.name.value for one in parts.more} & {*_ARGUMENTS, "training"}
+        for name in sorted(outside & _ARGUMENTS | given):
             message = "it is a name of the script and an argument of the class; call it otherwise in the script"
             raise UnconvertibleError(parts.node, name, message)
         for method in (one for one in written.body.body if isinstance(one, cst.FunctionDef)):
-            given = {parameter.name.value for parameter in method.params.params}
+            known = {parameter.name.value for parameter in method.params.params}
             read, assigned = reads_and_writes(method.body)
-            missing = (read & bound) - assigned - given
+            missing = (read & bound) - assigned - known
             if missing:
                 name = min(missing)
                 message = (
@@ -383,11 +396,30 @@ class _Writer:
             values: Expressions that the method also has.
             updates: See ``_changed``.
         """
-        visited = [one.visit(_Chosen(mode is Mode.TRAIN)) for one in self._changed(statements, updates=updates)]
+        visited = [self._chosen(one, mode) for one in self._changed(statements, updates=updates)]
         changed = [one for one in visited if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         read = _read([*changed, *values])
-        given = {"training": str(mode is Mode.TRAIN), "mode": f'"{MODES[mode.value]}"'}
+        given = {"training": str(mode is Mode.TRAIN)} if not self._has_training else {}
+        given |= {"mode": f'"{MODES[mode.value]}"'}
         return [*(_line(f"{name} = {value}") for name, value in given.items() if name in read), *changed]
+
+    def _chosen(self, node: cst.CSTNode, mode: Mode) -> cst.CSTNode:
+        """Returns a node in which a choice by the mode is made; a variable of the script may have the name ``training``, too."""
+        changed = node if self._has_training else node.visit(_Chosen(mode is Mode.TRAIN))
+        assert isinstance(changed, cst.CSTNode)
+        return changed
+
+    @property
+    def _has_training(self) -> bool:
+        """True if ``training`` is a variable of the script that is not the mode."""
+        tests = self._parts.tests
+        return "training" in tests.bound and tests.value(cst.Name("training"), Mode.TRAIN) is None
+
+    def _value(self, value: cst.BaseExpression, mode: Mode) -> str:
+        """Returns the source of an expression of the model function in a method that only one mode calls."""
+        changed = value.visit(_InMethod(self._script, self._parts, None, False))
+        assert isinstance(changed, cst.CSTNode)
+        return code(self._chosen(changed, mode))
 
     def _changed(
         self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False
@@ -474,9 +506,8 @@ class _InMethod(cst.CSTTransformer):
             raise UnconvertibleError(
                 made, name, "it is made in a function or a loop, or behind the labels; make it in __init__"
             )
-        return (
-            f"self.{self._lifting.made_once(frozen(made, made) if self._script.origin(made) in self._parts.frozen else made)}"
-        )
+        new = made.visit(_Freezing({code(one) for one in self._parts.frozen}))
+        return f"self.{self._lifting.made_once(cst.ensure_type(new, cst.Call))}"
 
     def _scope(self, node: cst.With) -> cst.BaseExpression | None:
         """Returns the name of a scope of variables; None for a block that is none."""
@@ -556,12 +587,26 @@ class _Unread(cst.CSTTransformer):
         return cst.RemoveFromParent() if goes else updated_node
 
 
+class _Freezing(cst.CSTTransformer):
+    """Makes the averages of batch norms stay as they begin."""
+
+    def __init__(self, norms: Set[str]) -> None:
+        super().__init__()
+        self._norms = norms
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        return frozen(original_node, updated_node) if code(original_node) in self._norms else updated_node
+
+
 class _Chosen(cst.CSTTransformer):
     """Takes the value of a choice by the mode that a method has."""
 
     def __init__(self, training: bool) -> None:
         super().__init__()
         self._training = training
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        return "training" not in reads_and_writes(node.body)[1].union(one.name.value for one in node.params.params)
 
     def leave_IfExp(self, original_node: cst.IfExp, updated_node: cst.IfExp) -> cst.BaseExpression:
         if simple_name(updated_node.test) != "training":

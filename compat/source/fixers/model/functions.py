@@ -259,7 +259,7 @@ class _Analysis:
             one
             for place, one in enumerate(function.params.params)
             if one.name.value not in (self._features, "labels", "mode", "params")
-            and (one.name.value != "config" or place < names.index(self._features))
+            and (one.name.value not in ("config", "model_dir") or place < names.index(self._features))
         ]
         self._own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
         local = reads_and_writes(function.body)[1].union(names)
@@ -276,7 +276,7 @@ class _Analysis:
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
         self._check_methods()
         is_of_run = "config" in names and "config" not in [one.name.value for one in self._more]
-        if is_of_run and any("config" in reads_and_writes(one)[0] for one in self._body if not self._is_harmless(one)):
+        if is_of_run and any("config" in reads_and_writes(one)[0] for one in self._body if not self._only_tells(one)):
             raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
@@ -460,7 +460,13 @@ class _Analysis:
             name = self._script.name(node)
             if name in _REFUSED and node not in replaced:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _REFUSED[name])
-            known = node in inner or name in _MODULES or layer_function(name) or ".ModeKeys" in name or name in respelled
+            known = (
+                node in inner
+                or name in (*_MODULES, *LOGGERS)
+                or layer_function(name)
+                or ".ModeKeys" in name
+                or name in respelled
+            )
             if name.startswith(("tensorflow.contrib.", "tensorflow.estimator.", TPU)) and not known:
                 package = "tf.estimator" if name.startswith("tensorflow.estimator.") else "tf.contrib"
                 message = f"{package} is not converted; use a core layer or function"
@@ -482,10 +488,10 @@ class _Analysis:
         return name in NORMS and trains and not self._updates_run(code(call))
 
     def _always_trains(self, call: cst.Call) -> bool:
-        """Returns True for a call of batch norm that says ``training=True``, or whose default is that, and whose averages are updated."""
+        """Returns True for a call of batch norm that trains in evaluations, too, as far as the mode tells, and whose averages are updated."""
         name = self._script.called(call)
         said = [one.value for one in call.args if one.keyword is not None and one.keyword.value in ("training", "is_training")]
-        trains = code(said[0]) == "True" if said else "contrib" in name
+        trains = self._tests.value(said[0], Mode.EVAL) is not False and code(said[0]) != "False" if said else "contrib" in name
         return name in NORMS and trains and not self._is_frozen(call)
 
     def _check_reached(self, statement: Statement, updates: bool) -> None:
@@ -627,7 +633,7 @@ class _Analysis:
         if code(value) == code(loss_value) and {*other, *statements} == {*network, *loss}:
             return None
         own = [one for one in other if one not in network]
-        if own and not self._may_stand_behind(own, network, evaluation, {*_read_by(statements), *_read(value)}):
+        if not self._may_stand_behind(own, network, evaluation, {*_read_by(statements), *_read(value)}):
             message = "network of training and evaluation are different statements; choose by an argument in one statement"
             raise UnconvertibleError(self._function, "the model function", message)
         return tuple(one for one in evaluation.statements if one in own or one in statements), value
@@ -671,11 +677,11 @@ class _Analysis:
                         f"the metric {key!r}",
                         "its value is computed from more than other metrics; write a tf_keras.metrics.Metric",
                     )
-                others = [metrics.metric(self._script, name, call) for name, call in own.items()]
+                others = [metrics.metric(self._script, name, call, flat) for name, call in own.items()]
                 found += [dataclasses.replace(each, condition=condition) for each in others]
                 self._extra += [(entry, each.name) for each in others]
             else:
-                made = metrics.metric(self._script, key, entry)
+                made = metrics.metric(self._script, key, entry, flat)
             found.append(dataclasses.replace(made, condition=condition))
         names = {name for each in found if each.update for name in _read(parsed(f"f({each.update})"))}
         more, measured = self._split(one, names)
@@ -690,6 +696,14 @@ class _Analysis:
         """Returns the dict of the metrics as it is, and the statements that it needs beside the network."""
         one, value = self._branches[Mode.EVAL], self._specs[Mode.EVAL]["eval_metric_ops"]
         measured = [each for each in needed_for(_read(value), one.statements) if each not in network]
+        made = self._reached([*measured, value])[0]
+        if any(
+            name.startswith(("tensorflow.layers.", "tensorflow.get_variable")) or layer_function(name) or is_keras(name)
+            for name in made
+        ):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "it makes layers, which the network has to make")
+        if not self._may_stand_behind([], network, one, {*_read_by(measured), *_read(value)} - _bound(measured)):
+            raise UnconvertibleError(one.spec, "eval_metric_ops", "it reads what only training computes")
         self._check_kept([*measured, cst.SimpleStatementLine([cst.Expr(value)])], network, one)
         return value, measured
 
@@ -808,7 +822,7 @@ class _Analysis:
                 self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
             )
         for call in self._always:
-            message = "it trains in all modes, so evaluations and predictions of Keras change its averages, too; TensorFlow 1 keeps them"
+            message = "if it trains in all modes, evaluations and predictions of Keras change its averages, too; TensorFlow 1 keeps them"
             yield Change(
                 self._script.line(call), code(call.func if isinstance(call, cst.Call) else call), Outcome.APPROXIMATE, message
             )
@@ -936,6 +950,11 @@ class _Analysis:
             | cst.FunctionDef
         )
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+    def _only_tells(self, statement: Statement) -> bool:
+        """Returns True for a call of its own that shows values."""
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        return isinstance(only, cst.Expr) and self._is_harmless(statement)
 
     def _only_shows(self, call: cst.Call) -> bool:
         """Returns True for a call of a function of the script that has no effect but to show values."""

@@ -159,17 +159,16 @@ def is_keras(name: str) -> bool:
 
 
 def frozen(old: cst.Call, new: cst.Call) -> cst.Call:
-    """Returns a call of batch norm whose moving averages never change.
-
-    Raises:
-        UnconvertibleError: The momentum has no name in the call.
-    """
+    """Returns a call of batch norm whose moving averages never change."""
     function = code(old.func).rpartition(".")[2]
-    name = "decay" if function == "batch_norm" else "momentum"
-    kept = [one for one in new.args if one.keyword is None or one.keyword.value != name]
-    if sum(one.keyword is None for one in kept) > (2 if function == "batch_normalization" else 1):
-        raise UnconvertibleError(old, code(old.func), f"nothing updates its averages; write {name}=1.0")
-    return new.with_changes(args=[*kept, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=_EQUAL)])
+    name, place = ("decay" if function == "batch_norm" else "momentum"), (2 if function == "batch_normalization" else 1)
+    by_place = [one for one in new.args if one.keyword is None]
+    named = [one for one in new.args if one.keyword is not None and one.keyword.value != name]
+    if len(by_place) > place:
+        return new.with_changes(
+            args=[*by_place[:place], by_place[place].with_changes(value=cst.Float("1.0")), *by_place[place + 1 :], *named]
+        )
+    return new.with_changes(args=[*by_place, *named, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=_EQUAL)])
 
 
 def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, str, Arguments, dict[str, str]]:

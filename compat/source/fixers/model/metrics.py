@@ -19,6 +19,7 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 PREFIX = "tensorflow.metrics."
 _MOST = 5  # names that other names were given
+_WHOLE = tuple(f"tensorflow.{name}" for name in ("argmax", "argmin", "arg_max", "arg_min", "to_int32", "to_int64"))
 _BOTH = ("labels", "predictions", "weights")
 
 
@@ -177,13 +178,14 @@ def _names(script: Script, value: cst.BaseExpression, statements: Sequence[State
     return found
 
 
-def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:
+def metric(script: Script, name: str, call: cst.BaseExpression, statements: Sequence[Statement] = ()) -> Metric:
     """Returns the Keras metric for an entry of ``eval_metric_ops``.
 
     Args:
         script: Script around the call.
         name: Key of the entry.
         call: Call of a function below ``tf.metrics``.
+        statements: Statements before the call.
 
     Raises:
         UnconvertibleError: It is no such call, or the table has no row for it.
@@ -201,11 +203,30 @@ def metric(script: Script, name: str, call: cst.BaseExpression) -> Metric:
             call, f"the metric {name!r}", "there is no row for this call; write it as a tf_keras.metrics.Metric"
         )
     values = {**row.defaults, **{parameter: code(value) for parameter, value in given.items()}}
+    if short == "accuracy" and not _is_whole(script, given["predictions"], statements):
+        values["predictions"] = f"tf.cast({values['predictions']}, {values['labels']}.dtype)"  # as TensorFlow 1 does
     update = row.update.format_map(values)
     if "weights" in values:
         update += f", sample_weight={values['weights']}"
     keras = row.keras.format_map(values).replace("NAME", repr(name).replace("'", '"'))
     return Metric(name, f"tf_keras.metrics.{keras}", update)
+
+
+def _is_whole(script: Script, value: cst.BaseExpression | None, statements: Sequence[Statement]) -> bool:
+    """Returns True for an expression whose values are whole numbers, as far as the statements before it tell."""
+    for _ in range(_MOST):
+        key = code(value.slice[0].slice).strip("\"'") if isinstance(value, cst.Subscript) else None
+        given = assigned(simple_name(value.value if isinstance(value, cst.Subscript) else value), statements)
+        if key is not None:
+            entries = [one for one in given.elements if isinstance(one, cst.DictElement)] if isinstance(given, cst.Dict) else []
+            given = next((one.value for one in entries if code(one.key).strip("\"'") == key), None)
+        value = given or value
+    kinds = (
+        [code(one.value) for one in value.args]
+        if isinstance(value, cst.Call) and script.called(value) == "tensorflow.cast"
+        else []
+    )
+    return script.called(value) in _WHOLE or any("int" in kind.rpartition(".")[2] for kind in kinds[1:])
 
 
 def added(script: Script, function: cst.FunctionDef) -> tuple[cst.Dict, list[Metric]]:

@@ -315,7 +315,7 @@ def _is_drawn(variable: Any) -> bool:
     """Returns True if random numbers, or Python code that may draw some, give a variable its initial value."""
     return any(
         op.type in STATEFUL_RANDOM or "Random" in op.type or "PyFunc" in op.type or "Call" in op.type
-        for op in upstream([variable.initializer])
+        for op in upstream([operation(variable.initializer)])
     )
 
 

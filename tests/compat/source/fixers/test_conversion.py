@@ -414,6 +414,39 @@ def test_a_mode_by_default_is_the_value_of_the_mode() -> None:
 
 def test_a_path_that_is_searched_later_is_reported() -> None:
     """Modules that Python finds by it are not read."""
-    text = ONE_MODEL.replace("import tensorflow as tf", 'import sys\nimport tensorflow as tf\nsys.path.append("..")')
+    text = ONE_MODEL.replace("import tensorflow", "import sys\nimport tensorflow") + 'sys.path.append("..")\n'
     (change,) = [one for one in convert(text).changes if one.name == 'sys.path.append("..")']
     assert change.outcome is Outcome.APPROXIMATE
+
+
+def test_an_import_that_nothing_reads_goes_where_nothing_else_of_tensorflow_is() -> None:
+    """Its function is in another module now; TensorFlow 2 has no such module."""
+    imports = "import tensorflow as tf\nfrom tensorflow.contrib import tpu as contrib_tpu\n"
+    assert "contrib" not in convert(imports + "rate = 3\n").text
+
+
+def test_layers_of_keras_keep_the_defaults_of_tensorflow_1() -> None:
+    text = ONE_MODEL.replace("import tensorflow as tf", "import tensorflow as tf\nfrom tensorflow.keras.layers import *")
+    layers = "[LSTM(3), LSTM(3, 'tanh', 'sigmoid'), GRUCell(3), Embedding(5, 2), Dense(1)]"
+    names = text.replace("import *", "import LSTM, GRUCell, Embedding, Dense").replace("[tf", layers)
+    new = convert(f"{names}\nlayers = {layers}\n").text
+    assert "LSTM(3, recurrent_activation=\"hard_sigmoid\"), LSTM(3, 'tanh', 'sigmoid')" in new
+    assert (
+        'GRUCell(3, recurrent_activation="hard_sigmoid", reset_after=False), Embedding(5, 2, dtype="float32"), Dense(1)]' in new
+    )
+
+
+@pytest.mark.parametrize(
+    ("predictions", "cast"),
+    [("tf.argmax(logits, 1)", ""), ("tf.sigmoid(logits)", "tf.cast(tf.sigmoid(logits), labels.dtype)")],
+)
+def test_predictions_of_an_accuracy_have_the_type_of_the_labels(predictions: str, cast: str) -> None:
+    """TensorFlow 1 makes whole numbers of probabilities; Keras compares them as they are."""
+    metrics = f"eval_metric_ops={{'right': tf.metrics.accuracy(labels, {predictions})}}"
+    text = ONE_MODEL.replace("train_op=train_op)", f"train_op=train_op, {metrics})")
+    assert f".update_state(labels, {cast or predictions})" in convert(text).text
+
+
+def test_a_model_function_that_is_passed_on_is_the_class() -> None:
+    text = ONE_MODEL.replace("import tensorflow", "import nets\nimport tensorflow") + "run(3, nets.model_fn)\n"
+    assert "run(3, nets.Model)" in convert(text, {"nets.model_fn": "Model"}).text
