@@ -450,3 +450,66 @@ def test_predictions_of_an_accuracy_have_the_type_of_the_labels(predictions: str
 def test_a_model_function_that_is_passed_on_is_the_class() -> None:
     text = ONE_MODEL.replace("import tensorflow", "import nets\nimport tensorflow") + "run(3, nets.model_fn)\n"
     assert "run(3, nets.Model)" in convert(text, {"nets.model_fn": "Model"}).text
+
+
+def test_models_of_other_modules_may_keep_updates_and_load_values() -> None:
+    """The module that trains does not see that of the model: BERT's values were not loaded, and a step too many was counted."""
+    text = (
+        ONE_MODEL.replace("import tensorflow", "import nets\nimport tensorflow")
+        + "tf.estimator.Estimator(nets.model_fn).train(f)\n"
+    )
+    new = convert(text, {"nets.model_fn": "Model"}).text
+    assert "    set_initial_values(model, data)\n" in new
+    assert "data.filter(lambda *batch: True)" in new
+    alone = convert(ONE_MODEL + "estimator.train(f)\n").text
+    assert "def train(" in alone
+    assert "set_initial_values" not in alone
+    assert "data.filter" not in alone
+
+
+@pytest.mark.parametrize("name", ["y", "training", "config", "sample_weight"])
+def test_a_bound_argument_that_the_class_has_too_is_marked(name: str) -> None:
+    text = ONE_MODEL.replace("def model_fn(features", f"def model_fn({name}, features")
+    assert f"{name} stays: it is a name of the script and an argument of the class" in convert(text).text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("BatchNormalization(-1, 0.9)", "BatchNormalization(-1, 1.0)"),
+        ("BatchNormalization(epsilon=0.1)", "BatchNormalization(epsilon=0.1, momentum=1.0)"),
+    ],
+)
+def test_batch_norm_inside_of_a_network_of_keras_keeps_its_averages(old: str, new: str) -> None:
+    layers = f"tf.keras.layers.Dense(2), tf.keras.layers.{old}"
+    text = ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(")
+    assert new in convert(text).text
+
+
+@pytest.mark.parametrize(
+    ("loss", "depends"),
+    [
+        ("loss * 2.0 if mode == tf.estimator.ModeKeys.TRAIN else loss", True),
+        ("loss * 2.0 if params['training'] else loss", False),
+    ],
+)
+def test_a_loss_that_depends_on_the_mode_has_two_forms(loss: str, depends: bool) -> None:
+    text = ONE_MODEL.replace("    train_op =", f"    loss = {loss}\n    train_op =")
+    new = convert(text).text
+    assert ("def evaluation_loss(" in new) is depends
+    assert ("        loss = loss * 2.0\n" in new) is depends
+
+
+def test_a_statement_of_training_alone_is_not_done_in_evaluations() -> None:
+    """Each branch returns a spec, so nothing tells the class that one network has a factor."""
+    spec = "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)"
+    training = f"if mode == tf.estimator.ModeKeys.TRAIN:\n        logits = logits * 2.0\n        {NET_LOSS}\n        STEP\n        {spec}\n"
+    step = "train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())"
+    text = ONE_MODEL.replace(
+        f"    {NET_LOSS}\n    {step}\n    {spec}",
+        "    " + training.replace("STEP", step) + f"    {NET_LOSS}\n    return tf.estimator.EstimatorSpec(mode, loss=loss)",
+    )
+    assert "different statements" in convert(text).text
+
+
+NET_LOSS = "loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)"

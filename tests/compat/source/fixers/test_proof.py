@@ -98,6 +98,9 @@ def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: 
         np.testing.assert_allclose(
             found[f"encoder/{name}:0"], value, atol=15 * 0.001 / np.sqrt(0.1)
         )  # what 15 steps can change
+    both = ("compare", "--out", tmp_path / "report", SCRIPTS / "in_classes.py", tmp_path / "new.py", prefix)
+    compared = estimator_bridge_command(*both, cwd=tmp_path)
+    assert compared.code == 0, compared.out + compared.err
 
 
 def test_an_older_checkpoint_is_evaluated_and_the_training_goes_on_from_the_last(tmp_path: Path) -> None:
