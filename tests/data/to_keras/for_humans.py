@@ -16,13 +16,6 @@ def by_own_function(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: tf.train.ProximalGradientDescentOptimizer
-def another_optimizer(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    train_op = tf.train.ProximalGradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
 # mark: tf.layers.dense
 def two_activations_of_shared_variables(features, labels, mode):
     net = tf.layers.dense(features["x"], 4, name="shared")
@@ -64,42 +57,6 @@ def a_size_that_changes(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: minimize
-def some_variables_alone(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    chosen = tf.trainable_variables()
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step(), var_list=chosen)
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: apply_gradients
-def doubled_gradients(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    optimizer = tf.train.AdamOptimizer()
-    gradients = [(2.0 * one, variable) for one, variable in optimizer.compute_gradients(loss)]
-    train_op = optimizer.apply_gradients(gradients, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: apply_gradients
-def gradients_clipped_on_one_side(features, labels, mode):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    optimizer = tf.train.AdamOptimizer()
-    gradients = [(tf.clip_by_value(one, -1.0, 2.0), variable) for one, variable in optimizer.compute_gradients(loss)]
-    train_op = optimizer.apply_gradients(gradients, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: minimize
-def gradients_of_another_loss(features, labels, mode):
-    outputs = tf.layers.dense(features["x"], 1)
-    loss = tf.reduce_mean(outputs - labels)
-    variables = tf.trainable_variables()
-    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss + tf.reduce_mean(outputs), variables), 1.0)
-    train_op = tf.train.AdamOptimizer().apply_gradients(zip(gradients, variables), tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
 config = {"rate": 0.1}
 
 
@@ -109,28 +66,6 @@ def settings_named_as_an_argument(features, labels, mode):
     loss = tf.reduce_mean(outputs - labels)
     train_op = tf.train.AdamOptimizer(config["rate"]).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: the metric 'part'
-def own_metric(features, labels, mode):
-    logits = tf.layers.dense(features["x"], 1)
-    loss = tf.losses.mean_squared_error(labels, logits)
-    metrics = {"part": tf.metrics.mean_cosine_distance(labels, logits, 1)}
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
-
-
-# mark: eval_metric_ops
-def metrics_of_a_test(features, labels, mode, params):
-    logits = tf.layers.dense(features["x"], 1)
-    loss = tf.losses.mean_squared_error(labels, logits)
-    metrics = {"mean": tf.metrics.mean(logits)}
-    if params["more"]:
-        metrics["error"] = tf.metrics.mean_absolute_error(labels, logits)
-    else:
-        metrics["square"] = tf.metrics.mean_squared_error(labels, logits)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
 # mark: tf.keras.layers.Dropout(0.5)
@@ -158,26 +93,18 @@ def own_scaffold(features, labels, mode):
 
 
 # mark: the model function
-def another_loss_in_evaluation(features, labels, mode):
-    logits = tf.layers.dense(features["x"], 1)
-    if mode == tf.estimator.ModeKeys.EVAL:
-        return tf.estimator.EstimatorSpec(mode, loss=tf.losses.absolute_difference(labels, logits))
-    loss = tf.losses.mean_squared_error(labels, logits)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: the model function
 def another_order_in_evaluation(features, labels, mode):
     net = features["x"]
     if mode == tf.estimator.ModeKeys.EVAL:
         net = tf.square(net)
         net = 1.0 + net
-        loss = tf.losses.mean_squared_error(labels, tf.layers.dense(net, 1))
+        net = tf.layers.dense(net, 1)
+        loss = tf.losses.mean_squared_error(labels, net)
         return tf.estimator.EstimatorSpec(mode, loss=loss)
     net = 1.0 + net
     net = tf.square(net)
-    loss = tf.losses.mean_squared_error(labels, tf.layers.dense(net, 1))
+    net = tf.layers.dense(net, 1)
+    loss = tf.losses.mean_squared_error(labels, net)
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -238,14 +165,6 @@ def a_variable_in_each_step(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-# mark: BatchNormalization
-def averages_of_keras(features, labels, mode):
-    net = tf.keras.layers.BatchNormalization()(features["x"], training=mode == tf.estimator.ModeKeys.TRAIN)
-    loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
 def answers_twice(values, mode):
     return values if mode == tf.estimator.ModeKeys.PREDICT else values * 2.0
 
@@ -269,43 +188,6 @@ def a_penalty_of_a_layer_that_nothing_reads(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(net, 1) - labels) + tf.losses.get_regularization_loss()
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: train_op
-def clipped_in_one_branch(features, labels, mode, params):
-    loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
-    optimizer = tf.train.GradientDescentOptimizer(0.1)
-    pairs = optimizer.compute_gradients(loss)
-    if params["clip"]:
-        pairs = [(tf.clip_by_norm(gradient, 1.0), variable) for gradient, variable in pairs]
-        train_op = optimizer.apply_gradients(pairs, tf.train.get_global_step())
-    else:
-        train_op = optimizer.apply_gradients(pairs, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: eval_metric_ops
-def a_metric_that_is_replaced(features, labels, mode, params):
-    logits = tf.layers.dense(features["x"], 1)
-    loss = tf.losses.mean_squared_error(labels, logits)
-    metrics = {"error": tf.metrics.mean_absolute_error(labels, logits)}
-    if params["square"]:
-        metrics["error"] = tf.metrics.mean_squared_error(labels, logits)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
-
-
-# mark: eval_metric_ops
-def a_branch_that_adds_to_its_metrics(features, labels, mode, params):
-    logits = tf.layers.dense(features["x"], 1)
-    loss = tf.losses.mean_squared_error(labels, logits)
-    if params["square"]:
-        metrics = {"error": tf.metrics.mean_squared_error(labels, logits)}
-        metrics.update({"mean": tf.metrics.mean(logits)})
-    else:
-        metrics = {"error": tf.metrics.mean_absolute_error(labels, logits)}
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
 # mark: input_fn
@@ -343,25 +225,16 @@ size = tf.placeholder_with_default(8, [])
 ESTIMATORS = [
     tf.estimator.Estimator(other_inputs_in_prediction),
     tf.estimator.Estimator(a_variable_in_each_step),
-    tf.estimator.Estimator(averages_of_keras),
     tf.estimator.Estimator(another_network_in_prediction),
     tf.estimator.Estimator(by_own_function),
     tf.estimator.Estimator(two_activations_of_shared_variables),
     tf.estimator.Estimator(one_layer_in_each_turn),
     tf.estimator.Estimator(two_layers_in_each_turn),
-    tf.estimator.Estimator(another_optimizer),
     tf.estimator.Estimator(a_size_that_changes),
-    tf.estimator.Estimator(some_variables_alone),
-    tf.estimator.Estimator(doubled_gradients),
-    tf.estimator.Estimator(gradients_clipped_on_one_side),
-    tf.estimator.Estimator(gradients_of_another_loss),
     tf.estimator.Estimator(settings_named_as_an_argument),
-    tf.estimator.Estimator(own_metric),
-    tf.estimator.Estimator(metrics_of_a_test),
     tf.estimator.Estimator(a_network_that_only_its_parts_describe),
     tf.estimator.Estimator(a_penalty_of_what_evaluations_do_not_train),
     tf.estimator.Estimator(own_scaffold),
-    tf.estimator.Estimator(another_loss_in_evaluation),
     tf.estimator.Estimator(a_loss_that_knows_the_step),
     tf.estimator.Estimator(another_order_in_evaluation),
     tf.estimator.Estimator(a_layer_of_contrib),
