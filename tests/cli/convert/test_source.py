@@ -16,7 +16,7 @@ from tests.running import ROOT
 Run = Callable[..., tuple[int, str, str]]
 WHOLE = ROOT / "tests" / "data" / "to_keras" / "columns.py"
 FOR_HUMANS = WHOLE.with_name("for_humans.py")
-PROXIMAL = next(number for number, line in enumerate(FOR_HUMANS.read_text().splitlines(), 1) if "= tf.train.Proximal" in line)
+SCAFFOLD = next(number for number, line in enumerate(FOR_HUMANS.read_text().splitlines(), 1) if "scaffold=" in line)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_new_script_goes_to_stdout_and_the_report_to_stderr(run: Run) -> Non
 def test_what_needs_a_human_makes_it_1(run: Run) -> None:
     code, out, err = run("--check", FOR_HUMANS)
     assert (code, out) == (1, "")
-    assert "human: tf.train.ProximalGradientDescentOptimizer: no Keras counterpart" in err
+    assert "human: EstimatorSpec(scaffold=...): there is no fixer" in err
 
 
 def test_a_file_is_written_whole_and_never_replaced_unasked(run: Run, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_a_diff_names_both_scripts(run: Run) -> None:
 def test_json_has_the_source_and_every_change(run: Run) -> None:
     report = json.loads(run("--format", "json", FOR_HUMANS)[1])
     assert report["complete"] is False
-    change = {"line": PROXIMAL, "name": "tf.train.ProximalGradientDescentOptimizer", "outcome": "human"}
+    change = {"line": SCAFFOLD, "name": "EstimatorSpec(scaffold=...)", "outcome": "human"}
     assert any(change.items() <= one.items() for one in report["changes"])
-    assert "# estimator-bridge: tf.train.ProximalGradientDescentOptimizer stays: " in report["source"]
+    assert "# estimator-bridge: EstimatorSpec(scaffold=...) stays: " in report["source"]
 
 
 def notebook(*cells: str) -> str:
@@ -153,9 +153,9 @@ def test_python_2_that_python_3_parses_is_rewritten_if_asked(run: Run, tmp_path:
 def test_code_scanning_reads_what_needs_a_human(run: Run) -> None:
     results = json.loads(run("--check", "--format", "sarif", FOR_HUMANS)[1])["runs"][0]["results"]
     errors = [one for one in results if one["level"] == "error"]
-    assert {PROXIMAL} <= {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in errors}
-    assert any("ProximalGradientDescentOptimizer" in one["message"]["text"] for one in errors)
-    assert f"::error file={FOR_HUMANS},line={PROXIMAL}" in run("--check", "--format", "github", FOR_HUMANS)[1]
+    assert {SCAFFOLD} <= {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in errors}
+    assert any("EstimatorSpec(scaffold=...)" in one["message"]["text"] for one in errors)
+    assert f"::error file={FOR_HUMANS},line={SCAFFOLD}" in run("--check", "--format", "github", FOR_HUMANS)[1]
 
 
 def test_keras_3_is_refused_by_name(run: Run, tmp_path: Path) -> None:
