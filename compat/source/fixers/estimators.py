@@ -491,7 +491,10 @@ class EstimatorCalls:
         """Returns the class of a model function where its name stands as a value; empty for all else, and for names of arguments."""
         if not isinstance(value, cst.Name | cst.Attribute) or simple_name(value) in self._arguments:
             return ""
-        written = self._classes.get(self._script.name(value).lstrip(".") or simple_name(value), "")
+        imported = self._script.name(value).lstrip(".")
+        own = {one.name.value for one in self._script.module.body if isinstance(one, cst.FunctionDef)}
+        own -= {target for target, _ in self._assigned}  # a variable may have the name, too
+        written = self._classes.get(imported or (simple_name(value) if simple_name(value) in own else ""), "")
         return code(value.with_changes(attr=cst.Name(written))) if written and isinstance(value, cst.Attribute) else written
 
     def _gives_class(self, value: cst.BaseExpression) -> bool:

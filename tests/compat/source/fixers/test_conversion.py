@@ -513,3 +513,12 @@ def test_a_statement_of_training_alone_is_not_done_in_evaluations() -> None:
 
 
 NET_LOSS = "loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)"
+
+
+def test_a_variable_with_the_name_of_a_model_function_stays() -> None:
+    """A builder's inner function is called so, too, as in BERT's scripts."""
+    inner = ONE_MODEL.replace("def model_fn", "def build():\n  def model_fn").partition("estimator =")[0]
+    head, _, body = inner.partition("  def model_fn")
+    nested = head + "  def model_fn" + body.rstrip().replace("\n    ", "\n      ") + "\n  return model_fn\n"
+    text = nested + "def main():\n  model_fn = build()\n  return tf.estimator.Estimator(model_fn=model_fn)\n"
+    assert "return model_fn()" in convert(text).text
