@@ -565,8 +565,6 @@ class _Calls(Marking):
         if written is not None:
             message = f"it is the class {written.name.value} now; make a model of it, and call that"
             self._stays(original_node, function, message)
-        if self._script.origin(original_node) in self._norms:
-            updated_node = frozen(original_node, updated_node)
         try:
             if self._script.origin(original_node) in self._norms:
                 updated_node = frozen(original_node, updated_node)
