@@ -4,7 +4,7 @@
 
 Trains jobs/idle_layers.py, whose layers wait in place of computing, so that a machine with two cores stands for four devices. One device
 is measured first. ``plan`` extrapolates from it, and what it says is compared with trainings on 2 and 4 devices: stages of a pipeline,
-and workers that add up the gradients of a variable with ``--ballast`` elements. The bandwidth between workers is that at which the first
+layers placed on devices, and workers that add up the gradients of a variable with ``--ballast`` elements. The bandwidth between workers is that at which the first
 extrapolation of two workers is exact, so only the one of four is judged. Prints a Markdown table with medians. Exit code 1 if one of them is
 further than 25 % from what was measured.
 """
@@ -45,11 +45,14 @@ def main() -> None:
         return statistics.median(runs)
 
     bounds: dict[str, bool] = {}
-    for stages, micro in ((2, 8), (4, 8)):
-        flags, mesh = [f"--stages={stages}"], ["--mesh", f"pipeline={stages}", "--micro", str(micro)]
+    for devices in (2, 4):
+        flags = [f"--stages={devices}"]
         one = step(flags)
-        name, expected = f"{stages} stages, {micro} micro-batches", extrapolated(one, 1e12, 1, mesh, flags)
-        bounds |= shown(name, one, expected, step(flags, mesh))
+        for name, mesh in (
+            (f"{devices} stages, 8 micro-batches", ["--mesh", f"pipeline={devices}", "--micro", "8"]),
+            (f"model={devices}", ["--mesh", f"model={devices}"]),
+        ):
+            bounds |= shown(name, one, extrapolated(one, 1e12, 1, mesh, flags), step(flags, mesh))
     flags = [f"--ballast={arguments.ballast}"]
     one, two, four = step(flags), step(flags, workers=2), step(flags, workers=4)
     bandwidth = arguments.ballast * FLOAT_BYTES / max(two - one, 1e-4)

@@ -26,7 +26,7 @@ _LOSSES = tuple(
 def in_normal_form(script: Script, shim: bool = False) -> str:
     """Returns the source in another form that computes the same, each statement in its lines.
 
-    Names that are imported from below TensorFlow are written from ``tf`` on, layers that are called where they are made are calls of
+    Names that are imported from below TensorFlow, or from its files, are written from ``tf`` on, layers that are called where they are made are calls of
     functions, initial values of contrib are those of the core, its ``create_train_op``
     is ``minimize``, dimensions are numbers, without ``.value``, and ``v.op.name`` is made from
     ``v.name``.
@@ -40,6 +40,8 @@ def in_normal_form(script: Script, shim: bool = False) -> str:
         "import tensorflow as tf; net = tf.layers.dense(net, 9, name='a')"
         >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.contrib import rnn as r; r.GRUCell(3)"))
         'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
+        >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.python.ops import math_ops; math_ops.cast(x, t)"))
+        'import tensorflow as tf; from tensorflow.python.ops import math_ops; tf.cast(x, t)'
     """
     return script.module.visit(_NormalForm(script, shim)).code
 
@@ -76,6 +78,8 @@ class _NormalForm(cst.CSTTransformer):
         operation = updated_node.value if original_node.attr.value == "name" else None
         if isinstance(operation, cst.Attribute) and operation.attr.value == "op":  # variables have none outside of a graph
             return parsed(f'{code(operation.value)}.name.partition(":")[0]')
+        if self._has_tf and (public := _public(self._script, original_node)):
+            return parsed(public)
         return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
@@ -121,9 +125,11 @@ class _NormalForm(cst.CSTTransformer):
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         name = self._script.imported_as(original_node)
-        if not self._has_tf or not name.startswith("tensorflow.") or f"{name}.".startswith(_OTHER_FORM):
+        if not self._has_tf or not name.startswith("tensorflow."):
             return updated_node
-        return parsed(name.replace("tensorflow", "tf", 1))
+        if public := _public(self._script, original_node):
+            return parsed(public)
+        return updated_node if f"{name}.".startswith(_OTHER_FORM) else parsed(name.replace("tensorflow", "tf", 1))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if original_node in self._of_keras:
@@ -155,6 +161,20 @@ class _NormalForm(cst.CSTTransformer):
         updates = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
         minimized = f"minimize({code(given['total_loss'])}, tf.train.get_global_step())"
         return f"group({code(given['optimizer'])}.{minimized}, {updates})"
+
+
+def _public(script: Script, node: cst.BaseExpression) -> str:
+    """Returns the public name below ``tf`` of what an import from ``tensorflow.python`` gives; empty for all else."""
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    is_file = isinstance(root, cst.Name) and script.imported_as(root).startswith("tensorflow.python.")
+    name = script.name(node) if is_file else ""
+    return (
+        name.replace("tensorflow", "tf", 1)
+        if name.startswith("tensorflow.") and not name.startswith("tensorflow.python.")
+        else ""
+    )
 
 
 def _applies(call: cst.CSTNode) -> bool:

@@ -1,6 +1,8 @@
-"""Names of ``tf.contrib`` that mean an object which TensorFlow 1 has outside of contrib, too."""
+"""Names of ``tf.contrib`` and ``tensorflow.python`` that mean an object which TensorFlow 1 has in its public namespace, too."""
 
 from __future__ import annotations
+
+from estimator_bridge.compat.source.surface import installed_version, load_surface
 
 _CELLS = (
     "BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell", "LSTMStateTuple", "MultiRNNCell",
@@ -19,17 +21,43 @@ SAME_NAMES = {
     **{f"contrib.framework.{name}": f"train.{name}" for name in ("get_global_step", "get_or_create_global_step")},
 }
 """Name below ``tf``: the other name of the same object."""
+_FILES = {
+    "": (
+        "framework.constant_op", "framework.dtypes", "framework.ops", "framework.tensor_shape", "ops.array_ops", "ops.check_ops",
+        "ops.clip_ops", "ops.control_flow_ops", "ops.init_ops", "ops.linalg_ops", "ops.math_ops", "ops.parsing_ops", "ops.random_ops",
+        "ops.state_ops", "ops.tensor_array_ops", "ops.variable_scope",
+    ),
+    "errors.": ("framework.errors",),
+    "estimator.": ("estimator.estimator", "estimator.model_fn", "estimator.run_config", "estimator.training"),
+    "gfile.": ("platform.gfile",),
+    "logging.": ("platform.tf_logging",),
+    "metrics.": ("ops.metrics",),
+    "nest.": ("util.nest",),
+    "nn.": ("ops.embedding_ops", "ops.nn", "ops.nn_impl", "ops.nn_ops", "ops.rnn"),
+    "nn.rnn_cell.": ("ops.rnn_cell", "ops.rnn_cell_impl"),
+    "saved_model.": ("saved_model.signature_constants", "saved_model.tag_constants"),
+    "train.": (
+        "training.basic_session_run_hooks", "training.moving_averages", "training.optimizer", "training.session_run_hook",
+        "training.training_util",
+    ),
+}  # fmt: skip
+NAMESPACES = {f"tensorflow.python.{file}": f"tensorflow.{place}" for place, files in _FILES.items() for file in files}
+"""File of TensorFlow 1: the namespace with its functions and classes."""
 
 
-def outside_of_contrib(name: str) -> str:
-    """Returns the name outside of contrib of what a name below ``tensorflow`` means; the name itself if there is none.
+def public_name(name: str) -> str:
+    """Returns the name in TensorFlow 1's public namespace of what a name below ``tensorflow`` means; the name itself if there is none.
 
     Example:
-        >>> outside_of_contrib("tensorflow.contrib.rnn.GRUCell"), outside_of_contrib("tensorflow.nn.relu")
+        >>> public_name("tensorflow.contrib.rnn.GRUCell"), public_name("tensorflow.nn.relu")
         ('tensorflow.nn.rnn_cell.GRUCell', 'tensorflow.nn.relu')
-        >>> outside_of_contrib("tensorflow.contrib.data.Dataset.range")
-        'tensorflow.data.Dataset.range'
+        >>> public_name("tensorflow.contrib.data.Dataset.range"), public_name("tensorflow.python.ops.math_ops.cast")
+        ('tensorflow.data.Dataset.range', 'tensorflow.cast')
     """
+    file = next((one for one in NAMESPACES if name.startswith(f"{one}.")), None)
+    if file is not None:
+        public = name.replace(f"{file}.", NAMESPACES[file], 1)
+        return public if load_surface(installed_version()).has(public) else name
     below = name.removeprefix("tensorflow.")
     owner, _, method = below.rpartition(".")
     if below in SAME_NAMES:

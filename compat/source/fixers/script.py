@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
 
-from estimator_bridge.compat.source.fixers.same_names import outside_of_contrib
+from estimator_bridge.compat.source.fixers.same_names import public_name
 from estimator_bridge.compat.source.surface import canonical
 
 LOGGERS = tuple(
@@ -192,7 +192,7 @@ class Script:
 
 def _known(name: str) -> str:
     """Returns the one spelling of a name below ``tensorflow``."""
-    name = outside_of_contrib(canonical(name))
+    name = public_name(canonical(name))
     module = next((one for one in _TPU_MODULES if name.startswith(one)), None)
     if module is None:
         return name
