@@ -12,6 +12,13 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
 _CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
+OWN_FUNCTIONS = {
+    "tensorflow.contrib.crf.crf_decode": "best_tags",
+    "tensorflow.contrib.crf.crf_log_likelihood": "log_likelihood_of_tags",
+    "tensorflow.contrib.crf.viterbi_decode": "best_tags_of_one",
+}
+"""Functions of contrib, and those of the support code that compute the same."""
+_LIKELIHOOD = ("inputs", "tag_indices", "sequence_lengths", "transition_params")
 _TOTAL = "tensorflow.losses.get_total_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -52,6 +59,8 @@ class _NormalForm(cst.CSTTransformer):
         self._script = script
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
+        taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
+        self._own = {name: function for name, function in OWN_FUNCTIONS.items() if function not in taken}
         self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
         owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
         self._applied = {one for owner in owners for one in nodes(owner, cst.Call) if _applies(one)}
@@ -123,6 +132,31 @@ class _NormalForm(cst.CSTTransformer):
         name = self._named.get(original_node.value)
         return cst.Assign([cst.AssignTarget(cst.Name(name))], updated_node.value) if name is not None else updated_node
 
+    def leave_Assign(
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement]:
+        """Returns two statements for the likelihood of tags and the transitions, which need no labels."""
+        call = original_node.value
+        name = self._script.called(call) if isinstance(call, cst.Call) else ""
+        if not name.endswith(".crf_log_likelihood") or name not in self._own:
+            return updated_node
+        given = arguments(cst.ensure_type(updated_node.value, cst.Call), _LIKELIHOOD)
+        (target, *more) = updated_node.targets
+        names = target.target.elements if isinstance(target.target, cst.Tuple) else ()
+        if given is None or more or len(names) != 2 or not {*_LIKELIHOOD[:3]} <= given.keys() <= {*_LIKELIHOOD}:
+            return updated_node
+        size = f"{code(given['inputs'])}.shape[2]"
+        transitions = code(given.get("transition_params") or parsed(f'tf.get_variable("transitions", [{size}, {size}])'))
+        variable = code(names[1].value)
+        if variable == "_":
+            variable = transitions if "transition_params" in given else "transitions_of_tags"
+        likelihood = ", ".join([*(code(given[one]) for one in _LIKELIHOOD[:3]), variable])
+        statements = [f"{code(names[0].value)} = {self._own[name]}({likelihood})"]
+        if variable != transitions:
+            statements.insert(0, f"{variable} = {transitions}")
+        lines = [cst.ensure_type(cst.parse_statement(one), cst.SimpleStatementLine) for one in statements]
+        return cst.FlattenSentinel([one.body[0] for one in lines])
+
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         name = self._script.imported_as(original_node)
         if not self._has_tf or not name.startswith("tensorflow."):
@@ -138,6 +172,9 @@ class _NormalForm(cst.CSTTransformer):
             return updated_node.with_changes(func=cst.ensure_type(updated_node.func, cst.Attribute).value)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
+        own = self._own.get(self._script.called(original_node), "")
+        if own and "likelihood" not in own:
+            return updated_node.with_changes(func=cst.Name(own))
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:
             new = parsed(f"tf.{text}")

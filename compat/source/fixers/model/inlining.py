@@ -145,9 +145,14 @@ class _Putting:
     def _apart(self, statement: Statement) -> list[Statement] | None:
         """Returns an assignment of the first call inside of an expression that has to be put in, and the statement with its name.
 
-        None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
+        Several statements of one line are returned in lines of their own. None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
         """
-        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
+            above = [statement.leading_lines, *[[] for _ in statement.body[1:]]]
+            parts = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in statement.body]
+            lines = [statement.with_changes(body=[one], leading_lines=more) for one, more in zip(parts, above, strict=True)]
+            return [*(one.with_changes(trailing_whitespace=cst.TrailingWhitespace()) for one in lines[:-1]), lines[-1]]
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         value = only.value if isinstance(only, cst.Assign | cst.Expr | cst.Return) else None
         calls = list(_in_order_of_calls(value)) if value is not None else []
         place = next((place for place, one in enumerate(calls) if self._is_wanted(one)), None)
@@ -208,7 +213,7 @@ class _Putting:
         passed = {name: value for name, value in given.items() if code(value) != name}
         read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
         own = _bound(body) - self._script.attributes
-        clashing = (own | set(passed)) & taken | set(passed) & read
+        clashing = (own | set(passed)) & taken | set(passed) & {*read, *_PARAMETERS}
         if clashing:
             names = {name: _free(_renamed(function, name), taken | own | read) for name in clashing}
             other = self._script.renamed(function, names)

@@ -19,6 +19,7 @@ MORE = {
     "bound_arguments": ("lambda",),
     "builders": ("narrow",),
     "by_branch": ("norms", "keras", "plain"),
+    "chains": ("class",),
     "chosen": ("plain",),
     "linear": ("classes", "numbers"),
     "chosen_models": ("narrow",),
