@@ -16,7 +16,7 @@ from tests.running import ROOT
 Run = Callable[..., tuple[int, str, str]]
 WHOLE = ROOT / "tests" / "data" / "to_keras" / "columns.py"
 FOR_HUMANS = WHOLE.with_name("for_humans.py")
-SCAFFOLD = next(number for number, line in enumerate(FOR_HUMANS.read_text().splitlines(), 1) if "scaffold=" in line)
+SCAFFOLD = next(number for number, line in enumerate(FOR_HUMANS.read_text().splitlines(), 1) if "scaffold=tf" in line)
 
 
 @pytest.fixture
