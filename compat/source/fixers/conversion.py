@@ -237,7 +237,7 @@ def _converted(
     )
     calls.used.update(
         name
-        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_CONTRIB.values())
+        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_CONTRIB)
         if f"{name}(" in moved.code
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):

@@ -12,13 +12,22 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
 _CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
-OWN_FUNCTIONS = {
-    "tensorflow.contrib.crf.crf_decode": "best_tags",
-    "tensorflow.contrib.crf.crf_log_likelihood": "log_likelihood_of_tags",
-    "tensorflow.contrib.crf.viterbi_decode": "best_tags_of_one",
-}
-"""Functions of contrib, and those of the support code that compute the same."""
 _LIKELIHOOD = ("inputs", "tag_indices", "sequence_lengths", "transition_params")
+_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
+    "crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
+    "crf.crf_log_likelihood": ("log_likelihood_of_tags", _LIKELIHOOD),
+    "crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
+    "lookup.index_table_from_file": (
+        "numbers_of_lines",
+        ("vocabulary_file", "num_oov_buckets", "vocab_size", "default_value", "name"),
+    ),
+    "lookup.index_table_from_tensor": ("numbers_of_words", ("mapping", "num_oov_buckets", "default_value", "name")),
+    "lookup.index_to_string_table_from_file": ("lines_of_numbers", ("vocabulary_file", "vocab_size", "default_value", "name")),
+    "lookup.index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
+}
+"""Functions of contrib, those of the support code that compute the same, and their parameters."""
+OWN_FUNCTIONS = frozenset(function for function, _ in _CONTRIB.values())
+"""Functions of the support code that stand for functions of contrib."""
 _TOTAL = "tensorflow.losses.get_total_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -60,7 +69,7 @@ class _NormalForm(cst.CSTTransformer):
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
-        self._own = {name: function for name, function in OWN_FUNCTIONS.items() if function not in taken}
+        self._own = {f"tensorflow.contrib.{name}": own for name, own in _CONTRIB.items() if own[0] not in taken}
         self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
         owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
         self._applied = {one for owner in owners for one in nodes(owner, cst.Call) if _applies(one)}
@@ -151,7 +160,7 @@ class _NormalForm(cst.CSTTransformer):
         if variable == "_":
             variable = transitions if "transition_params" in given else "transitions_of_tags"
         likelihood = ", ".join([*(code(given[one]) for one in _LIKELIHOOD[:3]), variable])
-        statements = [f"{code(names[0].value)} = {self._own[name]}({likelihood})"]
+        statements = [f"{code(names[0].value)} = {self._own[name][0]}({likelihood})"]
         if variable != transitions:
             statements.insert(0, f"{variable} = {transitions}")
         lines = [cst.ensure_type(cst.parse_statement(one), cst.SimpleStatementLine) for one in statements]
@@ -172,8 +181,8 @@ class _NormalForm(cst.CSTTransformer):
             return updated_node.with_changes(func=cst.ensure_type(updated_node.func, cst.Attribute).value)
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
-        own = self._own.get(self._script.called(original_node), "")
-        if own and "likelihood" not in own:
+        own, parameters = self._own.get(self._script.called(original_node), ("", ()))
+        if own and parameters != _LIKELIHOOD and (arguments(updated_node, parameters) or {"": 0}).keys() <= {*parameters}:
             return updated_node.with_changes(func=cst.Name(own))
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:

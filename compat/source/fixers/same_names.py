@@ -13,12 +13,19 @@ _OF_SLIM = (
     "max_pool2d", "one_hot_encoding", "variance_scaling_initializer", "xavier_initializer", "xavier_initializer_conv2d",
 )  # fmt: skip
 _DATA = ("Dataset", "FixedLengthRecordDataset", "Iterator", "TFRecordDataset", "TextLineDataset")  # before TensorFlow 1.4
+_TABLES = (
+    "index_table_from_file",
+    "index_table_from_tensor",
+    "index_to_string_table_from_file",
+    "index_to_string_table_from_tensor",
+)
 SAME_NAMES = {
     **{f"contrib.data.{name}": f"data.{name}" for name in _DATA},
     **{f"contrib.rnn.{name}": f"nn.rnn_cell.{name}" for name in _CELLS},
     **{f"contrib.rnn.{name}": f"nn.{name}" for name in ("static_rnn", "static_bidirectional_rnn", "static_state_saving_rnn")},
     **{f"contrib.slim.{name}": f"contrib.layers.{name}" for name in _OF_SLIM},
     **{f"contrib.framework.{name}": f"train.{name}" for name in ("get_global_step", "get_or_create_global_step")},
+    **{f"python.ops.lookup_ops.{name}": f"contrib.lookup.{name}" for name in _TABLES},
 }
 """Name below ``tf``: the other name of the same object."""
 _FILES = {

@@ -64,6 +64,7 @@ WHOLE = (
     "own_updates",
     "recurrent",
     "shared_and_named",
+    "tables",
     "tpu",
     "two_calls",
 )
@@ -119,6 +120,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "chains": "step 5",
+        "tables": "['lines', 'names']",
         "contrib_names": "step 5",
         "exports": "exported",
         "from_keras": "(3,)",
