@@ -13,6 +13,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS, translated
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.normal_form import OF_CONTRIB
 from estimator_bridge.compat.source.fixers.same_names import SAME_NAMES
 from estimator_bridge.compat.source.fixers.script import Script, nodes
 from estimator_bridge.compat.source.fixers.surface import SAME_CALLS, SAME_VALUES
@@ -52,7 +53,7 @@ _PAGES = {
         "who looks up what a name of TensorFlow 1 becomes",
         (
             "A call with these arguments gets the name on the right, which computes the same. Names that mean the same object in both versions stay; "
-            "all others are spelled below `tf.compat.v1`."
+            "all others are spelled below `tf.compat.v1`. Names of `tensorflow.python` become those of the public namespace first."
         ),
     ),
     "canned": (
@@ -151,6 +152,9 @@ def _functions() -> list[_Table]:
         for old, (new, positional, keywords) in sorted(SAME_CALLS.items())
     ]
     values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted({**SAME_VALUES, **SAME_NAMES}.items())]
+    contained = [
+        (f"`tf.contrib.{old}`", _listed(parameters), f"`{new}`") for old, (new, parameters) in sorted(OF_CONTRIB.items())
+    ]
     drawn = [
         (f"`tf.contrib.layers.{name}`", _listed(parameters), f"`tf.{initializer(*_call(f'contrib.layers.{name}', ()))}`")
         for name, (parameters, _) in sorted(INITIALIZERS.items())
@@ -159,6 +163,7 @@ def _functions() -> list[_Table]:
         (("Initial value", "Arguments", "New call, with its defaults"), drawn),
         (("Function", "Positional arguments, at most", "Keywords", "New name"), rows),
         (("Value", "New name"), values),
+        (("Function of contrib", "Arguments", "Function that the new script contains"), contained),
     ]
 
 

@@ -39,8 +39,7 @@ from estimator_bridge.compat.source.fixers.model.functions import ModelFunction,
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, frozen, is_contrib, of_core
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
-from estimator_bridge.compat.source.fixers.normal_form import OWN_FUNCTIONS as OF_CONTRIB
-from estimator_bridge.compat.source.fixers.normal_form import in_normal_form
+from estimator_bridge.compat.source.fixers.normal_form import OF_SUPPORT, in_normal_form
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
     TPU,
@@ -237,7 +236,7 @@ def _converted(
     )
     calls.used.update(
         name
-        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_CONTRIB)
+        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_SUPPORT)
         if f"{name}(" in moved.code
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):

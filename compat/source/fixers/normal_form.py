@@ -13,7 +13,7 @@ _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.
 """Modules whose imported names have fixers of their own."""
 _CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
 _LIKELIHOOD = ("inputs", "tag_indices", "sequence_lengths", "transition_params")
-_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
+OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
     "crf.crf_log_likelihood": ("log_likelihood_of_tags", _LIKELIHOOD),
     "crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
@@ -26,7 +26,7 @@ _CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "lookup.index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
 }
 """Functions of contrib, those of the support code that compute the same, and their parameters."""
-OWN_FUNCTIONS = frozenset(function for function, _ in _CONTRIB.values())
+OF_SUPPORT = frozenset(function for function, _ in OF_CONTRIB.values())
 """Functions of the support code that stand for functions of contrib."""
 _TOTAL = "tensorflow.losses.get_total_loss"
 _LOSSES = tuple(
@@ -69,7 +69,7 @@ class _NormalForm(cst.CSTTransformer):
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
-        self._own = {f"tensorflow.contrib.{name}": own for name, own in _CONTRIB.items() if own[0] not in taken}
+        self._own = {f"tensorflow.contrib.{name}": own for name, own in OF_CONTRIB.items() if own[0] not in taken}
         self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
         owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
         self._applied = {one for owner in owners for one in nodes(owner, cst.Call) if _applies(one)}
