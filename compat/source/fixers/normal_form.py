@@ -182,7 +182,8 @@ class _NormalForm(cst.CSTTransformer):
         if original_node in self._totals:
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
         own, parameters = self._own.get(self._script.called(original_node), ("", ()))
-        if own and parameters != _LIKELIHOOD and (arguments(updated_node, parameters) or {"": 0}).keys() <= {*parameters}:
+        given = arguments(updated_node, parameters) if own and parameters != _LIKELIHOOD else None
+        if given is not None and given.keys() <= {*parameters}:
             return updated_node.with_changes(func=cst.Name(own))
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:
