@@ -1,4 +1,4 @@
-"""Names of ``tf.contrib`` and ``tensorflow.python`` that mean an object which TensorFlow 1 has in its public namespace, too."""
+"""Names of ``tf.contrib``, ``tf.estimator`` and ``tensorflow.python`` that mean an object with another public name in TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ _OF_SLIM = (
     "max_pool2d", "one_hot_encoding", "variance_scaling_initializer", "xavier_initializer", "xavier_initializer_conv2d",
 )  # fmt: skip
 _DATA = ("Dataset", "FixedLengthRecordDataset", "Iterator", "TFRecordDataset", "TextLineDataset")  # before TensorFlow 1.4
+_HOOKS = (
+    "CheckpointSaverHook", "CheckpointSaverListener", "FeedFnHook", "FinalOpsHook", "GlobalStepWaiterHook", "LoggingTensorHook",
+    "NanLossDuringTrainingError", "NanTensorHook", "ProfilerHook", "SecondOrStepTimer", "SessionRunArgs", "SessionRunContext",
+    "SessionRunHook", "SessionRunValues", "StepCounterHook", "StopAtStepHook", "SummarySaverHook",
+)  # fmt: skip
 _TABLES = (
     "index_table_from_file",
     "index_table_from_tensor",
@@ -25,6 +30,7 @@ SAME_NAMES = {
     **{f"contrib.rnn.{name}": f"nn.{name}" for name in ("static_rnn", "static_bidirectional_rnn", "static_state_saving_rnn")},
     **{f"contrib.slim.{name}": f"contrib.layers.{name}" for name in _OF_SLIM},
     **{f"contrib.framework.{name}": f"train.{name}" for name in ("get_global_step", "get_or_create_global_step")},
+    **{f"estimator.{name}": f"train.{name}" for name in _HOOKS},
     **{f"python.ops.lookup_ops.{name}": f"contrib.lookup.{name}" for name in _TABLES},
 }
 """Name below ``tf``: the other name of the same object."""

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 
-class Counter(tf.train.SessionRunHook):
+class Counter(tf.estimator.SessionRunHook):
     """Counts the steps, and the trainings that end."""
 
     def __init__(self):
@@ -40,7 +40,7 @@ def input_fn():
 
 
 counter = Counter()
-log = tf.train.LoggingTensorHook({}, every_n_iter=2)
+log = tf.estimator.LoggingTensorHook({}, every_n_iter=2)
 estimator = tf.estimator.Estimator(make_model_fn(2))
 estimator.train(input_fn, hooks=[counter, log])
 tf.estimator.train_and_evaluate(

@@ -216,6 +216,17 @@ def test_arrays_are_read_as_often_as_in_tensorflow_1(threads: int) -> None:
     assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.parametrize("epochs", [1, None])
+def test_the_size_of_endless_batches_is_known_as_in_tensorflow_1(epochs: int | None) -> None:
+    legacy.install()
+    names: dict[str, Any] = {"tf": tf}
+    exec(support()["numpy_input_fn"], names)
+    given: dict[str, Any] = {"batch_size": 4, "num_epochs": epochs, "shuffle": False}
+    with tf.Graph().as_default():
+        expected = v1.estimator.inputs.numpy_input_fn(np.arange(5.0), **given)()
+    assert names["numpy_input_fn"](np.arange(5.0), **given)().element_spec.shape.as_list() == expected.shape.as_list()
+
+
 BATCHES = (7, 7, 3)  # the last one is smaller
 
 
