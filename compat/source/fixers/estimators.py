@@ -37,7 +37,7 @@ _METHODS: dict[str, tuple[str, ...]] = {
     "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
 }
 """Methods of an Estimator with their parameters, in their order."""
-_KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name", "checkpoint_path"}, "predict": {"input_fn", "predict_keys", "checkpoint_path"},
+_KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name", "checkpoint_path"}, "predict": {"input_fn", "predict_keys", "checkpoint_path", "yield_single_examples"},
          "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
 _EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
 _SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
@@ -138,6 +138,8 @@ VALUES = "values_of"
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
+_DEFAULTS = {"yield_single_examples": ("True",)}
+"""Parameters for which another value says nothing than for all others."""
 
 
 CONVERTED = frozenset(
@@ -440,7 +442,7 @@ class EstimatorCalls:
         given = arguments(call, parameters)
         if given is None:
             raise UnconvertibleError(call, name, "its arguments are not all written out; write them out")
-        given = {key: value for key, value in given.items() if code(value) not in _EMPTY}
+        given = {key: value for key, value in given.items() if code(value) not in _DEFAULTS.get(key, _EMPTY)}
         hooks = given.get("hooks")
         if hooks is not None and (simple_name(hooks) in self._loggers or self.only_logs(hooks)):
             del given["hooks"]

@@ -25,6 +25,9 @@ def model_fn(features, labels, mode):
         metrics = {"right": right_of_all(labels, classes, 3)}
         for one in range(3):
             metrics["recall_%d" % one] = tf.metrics.recall(tf.equal(labels, one), tf.equal(classes, one))
+        binary = tf.keras.metrics.BinaryAccuracy()
+        binary.update_state(tf.equal(labels, 1)[:, None], tf.nn.softmax(logits)[:, 1:2])
+        metrics["binary"] = binary
         metrics["per_class"] = tf.metrics.mean_per_class_accuracy(labels, classes, 3)
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
     train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss, global_step=tf.train.get_global_step())
@@ -49,6 +52,8 @@ if len(sys.argv) > 2:
     older = os.path.join(MODEL_DIR, "model.ckpt-" + sys.argv[2])
     rows = estimator.predict(predict_input_fn, checkpoint_path=older)
     evaluations.extend([estimator.evaluate(input_fn, checkpoint_path=older), next(rows)])
+batches = list(estimator.predict(predict_input_fn, yield_single_examples=False))
+assert [len(one["class"]) for one in batches] == [8] * 7 + [4]
 estimator.train(input_fn, steps=4)
 evaluations.append(estimator.evaluate(input_fn, steps=3))
 print("metrics:", sorted(evaluations[-1]))

@@ -68,8 +68,17 @@ class _Putting:
         self._taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         self.used: dict[str, cst.Call] = {}
 
-    def at_the_end(self, body: Sequence[Statement]) -> list[Statement]:
-        """Returns statements whose last one, if it returns what a function that makes an EstimatorSpec returns, is that function's body."""
+    def at_the_end(self, body: Sequence[Statement], around: Sequence[Statement] = ()) -> list[Statement]:
+        """Returns statements whose last one, if it returns what a function that makes an EstimatorSpec returns, is that function's body.
+
+        Args:
+            body: Statements of a model function, or of a test in it.
+            around: Statements outside of them.
+        """
+        body = [
+            self._of_test(one, (*around, *body[:place], *body[place + 1 :])) if isinstance(one, cst.If) else one
+            for place, one in enumerate(body)
+        ]
         last = body[-1] if body else None
         only = last.body[0] if isinstance(last, cst.SimpleStatementLine) and len(last.body) == 1 else None
         call = only.value if isinstance(only, cst.Return) else None
@@ -93,9 +102,8 @@ class _Putting:
             for one in function.body.body
             if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
         ]
-        taken = {each for one in body[:-1] for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(
-            _PARAMETERS
-        )
+        others = [*around, *body[:-1]]
+        taken = {each for one in others for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(_PARAMETERS)
         own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
         clashing = own & taken
         names = {**{key: _renamed(function, key) for key in clashing}, **same}
@@ -111,6 +119,22 @@ class _Putting:
         self.used.setdefault(name, call)
         bindings = [_assigned(cst.Name(names.get(key, key)), value) for key, value in rest.items()]
         return [*body[:-1], *bindings, *inside]
+
+    def _of_test(self, test: cst.If, around: Sequence[Statement]) -> cst.If:
+        """Returns a test with ``at_the_end`` in each of its branches."""
+        inside = [one for one in test.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        rest, new = test.orelse, self.at_the_end(inside, around)
+        if isinstance(rest, cst.If):
+            changed: cst.If | cst.Else | None = self._of_test(rest, around)
+        elif rest is not None:
+            other = [one for one in rest.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            behind = self.at_the_end(other, around)
+            changed = rest.with_changes(body=rest.body.with_changes(body=behind)) if behind != other else rest
+        else:
+            changed = None
+        if new == inside and changed is rest:
+            return test
+        return test.with_changes(body=test.body.with_changes(body=new), orelse=changed)
 
     def put_in(
         self, block: Sequence[Statement], around: Sequence[Statement], names: frozenset[str] = frozenset()

@@ -95,9 +95,8 @@ class TracedEngine(Engine):
     def predict(self, estimator: Any, call: PredictCall) -> Iterator[Any]:
         """Executes ``Estimator.predict`` and records the first predictions."""
         name = self._name("predict")
-        return write_predictions(
-            self._trace, name, self._engine.predict(estimator, self.prepare(estimator, self._in_own_folder(call), name))
-        )
+        examples = self._engine.predict(estimator, self.prepare(estimator, self._in_own_folder(call), name))
+        return write_predictions(self._trace, name, examples, not call.yield_single_examples)
 
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
         """Executes ``Estimator.export_saved_model`` and records the SavedModel."""
@@ -189,18 +188,28 @@ def scalar_metrics(metrics: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
-    """Passes predictions on; the first of them are saved when they end, when the script wants no more, or when it ends itself."""
+def write_predictions(trace: Trace, call: str, examples: Iterator[Any], of_batches: bool = False) -> Iterator[Any]:
+    """Passes predictions on; the first of them are saved when they end, when the script wants no more, or when it ends itself.
+
+    Args:
+        trace: Trace of the side.
+        call: Name of the call.
+        examples: What the call yields.
+        of_batches: True if it yields batches.
+    """
     kept: dict[str, list[Any]] = defaultdict(list)
+    rows: list[Any] = []
     count, is_whole = 0, False
     with contextlib.ExitStack() as end:
         end.callback(lambda: _save_predictions(trace, call, kept, count=count, is_whole=is_whole))
         end.callback(atexit.unregister, end.close)
         atexit.register(end.close)  # Python may never close a generator that the script leaves open
-        for count, example in enumerate(examples, 1):
-            if count <= MAX_PREDICTIONS:
-                for key, value in example.items() if isinstance(example, dict) else [("", example)]:
-                    kept[key].append(np.asarray(value))
+        for example in examples:
+            for key, value in example.items() if isinstance(example, dict) else [("", example)]:
+                array = np.asarray(value)
+                rows = list(array) if of_batches and array.ndim else [array]
+                kept[key] += rows[: MAX_PREDICTIONS - len(kept[key])]
+            count += len(rows)
             yield example
         is_whole = True
 

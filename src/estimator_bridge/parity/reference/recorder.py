@@ -317,10 +317,11 @@ def record_predict(trace: Trace, original: Callable[..., Any], *args: Any, **kwa
     """Executes and records ``predict``."""
     name = trace.name("predict")
     given = with_hook(original, args, kwargs, BatchHook(trace, name))
-    return write_predictions(trace, name, original(*given.args, **given.kwargs))
+    of_batches = not given.arguments.get("yield_single_examples", True)
+    return write_predictions(trace, name, original(*given.args, **given.kwargs), of_batches)
 
 
-def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Iterator[Any]:
+def write_predictions(trace: Trace, call: str, examples: Iterator[Any], of_batches: bool) -> Iterator[Any]:
     """Passes predictions on; the first of them are saved when they end, or when the script does."""
     kept: Any = defaultdict(list)
     is_saved: List[bool] = []
@@ -334,10 +335,11 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any]) -> Itera
 
     atexit.register(save)
     try:
-        for count, example in enumerate(examples):
-            if count < MAX_PREDICTIONS:
-                for key, value in example.items() if isinstance(example, dict) else [("", example)]:
-                    kept[key].append(np.asarray(value))
+        for example in examples:
+            for key, value in example.items() if isinstance(example, dict) else [("", example)]:
+                array = np.asarray(value)
+                rows = list(array) if of_batches and array.ndim else [array]
+                kept[key] += rows[: MAX_PREDICTIONS - len(kept[key])]
             yield example
     finally:
         save()

@@ -64,6 +64,7 @@ WHOLE = (
     "own_updates",
     "recurrent",
     "shared_and_named",
+    "specs_by_mode",
     "tables",
     "tpu",
     "two_calls",
@@ -120,6 +121,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "chains": "step 5",
+        "specs_by_mode": "['accuracy', 'global_step', 'loss'] 40",
         "tables": "['lines', 'names']",
         "contrib_names": "step 5",
         "exports": "exported",
@@ -142,7 +144,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",
         "chosen_models": "metrics: ['accuracy', 'global_step', 'loss']",
-        "metrics_of_graph": "metrics: ['global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
+        "metrics_of_graph": "metrics: ['binary', 'global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
 
