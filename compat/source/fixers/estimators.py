@@ -138,8 +138,8 @@ VALUES = "values_of"
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
-_DEFAULTS = {"yield_single_examples": ("True",)}
-"""Parameters for which another value says nothing than for all others."""
+_OWN_EMPTY = {"yield_single_examples": ("True",)}
+"""Parameters with other values that say nothing."""
 
 
 CONVERTED = frozenset(
@@ -442,7 +442,7 @@ class EstimatorCalls:
         given = arguments(call, parameters)
         if given is None:
             raise UnconvertibleError(call, name, "its arguments are not all written out; write them out")
-        given = {key: value for key, value in given.items() if code(value) not in _DEFAULTS.get(key, _EMPTY)}
+        given = {key: value for key, value in given.items() if code(value) not in _OWN_EMPTY.get(key, _EMPTY)}
         hooks = given.get("hooks")
         if hooks is not None and (simple_name(hooks) in self._loggers or self.only_logs(hooks)):
             del given["hooks"]

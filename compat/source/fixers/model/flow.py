@@ -292,8 +292,8 @@ def as_test_of_mode(statement: Statement, tests: ModeTests) -> Statement:
     return cst.If(value.test, block(value.body), cst.Else(block(value.orelse)), leading_lines=statement.leading_lines)
 
 
-class _RaisesError(Exception):
-    """The model function raises in a mode."""
+class _NoSpecError(Exception):
+    """The model function raises in a mode, or returns None."""
 
 
 def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode) -> Branch | None:
@@ -305,7 +305,7 @@ def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mo
     statements: list[Statement] = []
     try:
         spec = _walk(script, tests, body, mode, statements)
-    except _RaisesError:
+    except _NoSpecError:
         return None
     return Branch(tuple(one for one in statements if assigned_value(one) is not spec), spec) if spec is not None else None
 
@@ -315,7 +315,7 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
     for statement in body:
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
-            raise _RaisesError
+            raise _NoSpecError
         if _returned(statement) is not None:
             return _spec(script, tests, statement, found)
         if isinstance(statement, cst.If) and chosen is not None and not _only_changes(tests, statement):
@@ -353,7 +353,10 @@ def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequen
     if isinstance(returned, cst.Name):
         if returned.value in tests.bound and not any(returned.value in reads_and_writes(one)[1] for one in before):
             return None
-        returned = assigned(returned.value, before)
+        value = returned if returned.value == "None" else assigned(returned.value, before)
+        if isinstance(value, cst.Name) and value.value == "None":
+            raise _NoSpecError
+        returned = value
     if isinstance(returned, cst.Call) and script.called(returned) in _SPECS:
         return returned
     message = "it returns something else than an EstimatorSpec; write it as one call"

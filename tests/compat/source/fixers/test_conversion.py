@@ -528,3 +528,15 @@ def test_a_variable_with_the_name_of_a_model_function_stays() -> None:
     nested = head + "  def model_fn" + body.rstrip().replace("\n    ", "\n      ") + "\n  return model_fn\n"
     text = nested + "def main():\n  model_fn = build()\n  return tf.estimator.Estimator(model_fn=model_fn)\n"
     assert "return model_fn()" in convert(text).text
+
+
+@pytest.mark.parametrize("prediction", ["return None", "raise ValueError(mode)", "pass\n        return spec"])
+def test_a_mode_may_have_no_estimator_spec(prediction: str) -> None:
+    """The script then predicts nothing that a class could miss."""
+    text = (SCRIPTS / "by_test.py").read_text()
+    old = 'return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})'
+    assert old in text
+    text = text.replace(old, prediction).replace('task = params["task"]', 'task = params["task"]\n    spec = None')
+    found = convert(text)
+    assert found.models == {"model_fn": "Model"}
+    assert not [change for change in found.changes if change.outcome is Outcome.HUMAN]
