@@ -24,6 +24,7 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "lookup.index_table_from_tensor": ("numbers_of_words", ("mapping", "num_oov_buckets", "default_value", "name")),
     "lookup.index_to_string_table_from_file": ("lines_of_numbers", ("vocabulary_file", "vocab_size", "default_value", "name")),
     "lookup.index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
+    "metrics.f1_score": ("best_f1_score", ("labels", "predictions", "weights", "num_thresholds", "name")),
 }
 """Functions of contrib, those of the support code that compute the same, and their parameters."""
 OF_SUPPORT = frozenset(function for function, _ in OF_CONTRIB.values())

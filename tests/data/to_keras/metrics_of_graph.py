@@ -25,6 +25,7 @@ def model_fn(features, labels, mode):
         metrics = {"right": right_of_all(labels, classes, 3)}
         for one in range(3):
             metrics["recall_%d" % one] = tf.metrics.recall(tf.equal(labels, one), tf.equal(classes, one))
+        metrics["f1"] = tf.contrib.metrics.f1_score(tf.equal(labels, 1), tf.nn.softmax(logits)[:, 1])
         binary = tf.keras.metrics.BinaryAccuracy()
         binary.update_state(tf.equal(labels, 1)[:, None], tf.nn.softmax(logits)[:, 1:2])
         metrics["binary"] = binary
