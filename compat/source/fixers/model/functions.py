@@ -104,6 +104,9 @@ _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
 _MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
+_UNKNOWN = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
+_OUTSIDE = ("tensorflow", "keras", "tf_keras", "numpy", "functools")
+"""Packages whose objects are known, or make no layers."""
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = (
     "tensorflow.set_random_seed",
@@ -403,7 +406,18 @@ class _Analysis:
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
             self._check(statement)
+        for call in () if self._shim else self._returned_by_others(network):
+            raise UnconvertibleError(call, code(call.func), _UNKNOWN)
         return network, late
+
+    def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:
+        """Yields the calls of what a function of another module returned."""
+        values = {name: assigned(name, statements) for one in statements for name in reads_and_writes(one)[1]}
+        makers = {name: self._script.called(value) for name, value in values.items() if isinstance(value, cst.Call)}
+        given = {name for name, maker in makers.items() if maker and not maker.startswith(_OUTSIDE)}
+        for call in (each for one in statements for each in nodes(one, cst.Call)):
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in given:
+                yield call
 
     def _asks_whole_model(self, statement: Statement) -> bool:
         return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
@@ -431,8 +445,7 @@ class _Analysis:
             self._check_reached(statement, updates)
             return
         for call in filter(self._is_of_unknown, calls):
-            message = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
-            raise UnconvertibleError(statement, code(call.func), message)
+            raise UnconvertibleError(statement, code(call.func), _UNKNOWN)
         for name in reads_and_writes(statement)[0]:
             if self._makes_layers(name, frozenset()):
                 raise UnconvertibleError(
@@ -810,7 +823,8 @@ class _Analysis:
             message = f"evaluations also report {name!r}, from which it is computed"
             yield Change(self._script.line(entry), code(entry), Outcome.APPROXIMATE, message)
         reached = [each for one in used if self._shim for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
-        for unknown in filter(self._is_of_unknown, reached):
+        given = self._returned_by_others([*used]) if self._shim else ()
+        for unknown in (*filter(self._is_of_unknown, reached), *given):
             message = "what it calls is only known when the script runs; prove the new script with compare"
             yield Change(self._script.line(unknown), code(unknown.func), Outcome.APPROXIMATE, message)
         for call in self._untold:

@@ -374,10 +374,12 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert "class KerasKerasModel(" in convert(imported).text
 
 
-@pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net"])
+@pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net", "chosen"])
 def test_a_network_that_is_looked_up_is_kept_or_marked(network: str) -> None:
     """It may make layers, which Keras would not find."""
-    text = ONE_MODEL.replace(NET, f"logits = {network}(")
+    text = ONE_MODEL.replace(NET, f"logits = {network}(").replace("import tens", "import nets\nimport tens", 1)
+    if network == "chosen":
+        text = text.replace("    logits = ", "    chosen = nets.named('net')\n    logits = ")
     assert "may make layers" in convert(text).text
     kept = convert(text, shim=True)
     assert kept.models
