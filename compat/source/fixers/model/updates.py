@@ -234,6 +234,12 @@ class _Finder:
         needed = needed_for({name for value in values for name in reads_and_writes(value)[0]}, self._flat)
         kept = [one for one in needed if one not in values and self._script.called(assigned_value(one)) not in STEPS]
         new = [self._with_schedule(one) for one in kept]
+        steps = {name for one in needed if one not in kept and one not in values for name in reads_and_writes(one)[1]}
+        for one in new:
+            if steps & reads_and_writes(one)[0]:
+                raise UnconvertibleError(
+                    one, "the optimizer", "it depends on the step by a function of the script; write a LearningRateSchedule"
+                )
         return new, any(one is not old for one, old in zip(new, kept, strict=True))
 
     def _with_schedule(self, statement: Statement) -> Statement:
