@@ -146,7 +146,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",
         "chosen_models": "metrics: ['accuracy', 'global_step', 'loss']",
-        "metrics_of_graph": "metrics: ['binary', 'f1', 'global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
+        "metrics_of_graph": "metrics: ['again', 'binary', 'f1', 'global_step', 'loss', 'per_class', 'recall_0', 'recall_1', 'recall_2', 'right']",
     }
     assert ended.stdout.splitlines()[-1] == expected[name]
 
