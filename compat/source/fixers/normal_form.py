@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.initializers import initializer
@@ -212,17 +214,13 @@ class _NormalForm(cst.CSTTransformer):
 
 
 def _public(script: Script, node: cst.BaseExpression) -> str:
-    """Returns the public name below ``tf`` of what an import from ``tensorflow.python`` gives; empty for all else."""
+    """Returns the public name below ``tf`` of what an import from a file of TensorFlow or contrib gives; empty for all else."""
     root = node
     while isinstance(root, cst.Attribute):
         root = root.value
-    is_file = isinstance(root, cst.Name) and script.imported_as(root).startswith("tensorflow.python.")
-    name = script.name(node) if is_file else ""
-    return (
-        name.replace("tensorflow", "tf", 1)
-        if name.startswith("tensorflow.") and not name.startswith("tensorflow.python.")
-        else ""
-    )
+    imported = script.imported_as(root) if isinstance(root, cst.Name) else ""
+    name = script.name(node) if re.match(r"tensorflow\.(contrib\.\w+\.)?python\.", imported) else ""
+    return name.replace("tensorflow", "tf", 1) if name and ".python." not in name else ""
 
 
 def _applies(call: cst.CSTNode) -> bool:

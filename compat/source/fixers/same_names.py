@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from estimator_bridge.compat.source.surface import installed_version, load_surface
 
 _CELLS = (
@@ -67,6 +69,8 @@ _FILES = {
 }  # fmt: skip
 NAMESPACES = {f"tensorflow.python.{file}": f"tensorflow.{place}" for place, files in _FILES.items() for file in files}
 """File of TensorFlow 1: the namespace with its functions and classes."""
+_IN_CONTRIB = re.compile(r"tensorflow\.contrib\.(crf|framework|layers|lookup|metrics|rnn|seq2seq|training)\.python\..*\.(\w+)$")
+"""Names in the files of a package of contrib, which the package has, too."""
 
 
 def public_name(name: str) -> str:
@@ -77,7 +81,11 @@ def public_name(name: str) -> str:
         ('tensorflow.nn.rnn_cell.GRUCell', 'tensorflow.nn.relu')
         >>> public_name("tensorflow.contrib.data.Dataset.range"), public_name("tensorflow.python.ops.math_ops.cast")
         ('tensorflow.data.Dataset.range', 'tensorflow.cast')
+        >>> public_name("tensorflow.contrib.layers.python.layers.initializers.xavier_initializer")
+        'tensorflow.contrib.layers.xavier_initializer'
     """
+    if found := _IN_CONTRIB.match(name):
+        return public_name(f"tensorflow.contrib.{found[1]}.{found[2]}")
     file = next((one for one in NAMESPACES if name.startswith(f"{one}.")), None)
     if file is not None:
         public = name.replace(f"{file}.", NAMESPACES[file], 1)

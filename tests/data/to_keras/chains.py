@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 from tensorflow.contrib import crf
+from tensorflow.contrib.layers.python.layers import initializers
 
 
 class Chain(object):
@@ -21,7 +22,7 @@ class Chain(object):
 
     def loss(self, logits):
         with tf.variable_scope("crf_loss"):
-            trans = tf.get_variable("transitions", shape=[5, 5], initializer=tf.zeros_initializer())
+            trans = tf.get_variable("transitions", shape=[5, 5], initializer=initializers.xavier_initializer())
             if self.labels is None:
                 return None, trans
             likelihood, trans = tf.contrib.crf.crf_log_likelihood(
