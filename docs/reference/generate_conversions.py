@@ -152,9 +152,7 @@ def _functions() -> list[_Table]:
         for old, (new, positional, keywords) in sorted(SAME_CALLS.items())
     ]
     values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted({**SAME_VALUES, **SAME_NAMES}.items())]
-    contained = [
-        (f"`tf.contrib.{old}`", _listed(parameters), f"`{new}`") for old, (new, parameters) in sorted(OF_CONTRIB.items())
-    ]
+    contained = [(f"`tf.{old}`", _listed(parameters), f"`{new}`") for old, (new, parameters) in sorted(OF_CONTRIB.items())]
     drawn = [
         (f"`tf.contrib.layers.{name}`", _listed(parameters), f"`tf.{initializer(*_call(f'contrib.layers.{name}', ()))}`")
         for name, (parameters, _) in sorted(INITIALIZERS.items())

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS, LAYERS
+from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS, LAYERS
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed
 
 _LAYERS = "tensorflow.layers."
 _BASES = re.compile(r"(tensorflow\.(python\.)?)?keras\.(Model|models\.Model|layers\.Layer|engine\.training\.Model)$")
 _WITH_AVERAGES = "BatchNormalization"
 _IN_LAYERS = re.compile(r"tensorflow\.(python\.)?keras\.layers\.\w+")
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 _WITHOUT_WEIGHTS = ("flatten", "dropout", "max_pooling", "average_pooling")
 """Functions that make no variables: a layer in each call does the same."""
 _OF_TENSORFLOW = frozenset({"reuse", "_reuse", "_scope"})
@@ -50,7 +49,7 @@ def with_old_defaults(name: str, call: cst.Call) -> cst.Call:
     if any(one.star for one in call.args):
         return call
     more = {key: value for key, value in defaults.items() if key not in given and places < _PLACES.get(key, 99)}
-    words = (cst.Arg(parsed(value), cst.Name(key), equal=_EQUAL) for key, value in more.items())
+    words = (cst.Arg(parsed(value), cst.Name(key), equal=EQUAL) for key, value in more.items())
     return call.with_changes(args=[*call.args, *words]) if more else call
 
 

@@ -8,25 +8,32 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.initializers import initializer
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
-from estimator_bridge.compat.source.fixers.model.layers import FUNCTIONS
+from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
 _CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
+_HASHED = ("hasher_spec", "key_dtype", "name")
+_NOT_TAKEN = {"hasher_spec", "key_dtype", "metrics_collections", "updates_collections"}
+"""Arguments that the support code's functions do not have."""
 _LIKELIHOOD = ("inputs", "tag_indices", "sequence_lengths", "transition_params")
-OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
-    "crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
-    "crf.crf_log_likelihood": ("log_likelihood_of_tags", _LIKELIHOOD),
-    "crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
-    "lookup.index_table_from_file": (
+_TABLES = {
+    "index_table_from_file": (
         "numbers_of_lines",
-        ("vocabulary_file", "num_oov_buckets", "vocab_size", "default_value", "name"),
+        ("vocabulary_file", "num_oov_buckets", "vocab_size", "default_value", *_HASHED),
     ),
-    "lookup.index_table_from_tensor": ("numbers_of_words", ("mapping", "num_oov_buckets", "default_value", "name")),
-    "lookup.index_to_string_table_from_file": ("lines_of_numbers", ("vocabulary_file", "vocab_size", "default_value", "name")),
-    "lookup.index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
-    "metrics.f1_score": ("best_f1_score", ("labels", "predictions", "weights", "num_thresholds", "name")),
+    "index_table_from_tensor": ("numbers_of_words", ("mapping", "num_oov_buckets", "default_value", *_HASHED)),
+    "index_to_string_table_from_file": ("lines_of_numbers", ("vocabulary_file", "vocab_size", "default_value", "name")),
+    "index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
+}
+_F1 = ("labels", "predictions", "weights", "num_thresholds", "metrics_collections", "updates_collections", "name")
+OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
+    "contrib.crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
+    "contrib.crf.crf_log_likelihood": ("log_likelihood_of_tags", _LIKELIHOOD),
+    "contrib.crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
+    **{f"{owner}.{name}": row for owner in ("contrib.lookup", "python.ops.lookup_ops") for name, row in _TABLES.items()},
+    "contrib.metrics.f1_score": ("best_f1_score", _F1),
 }
 """Functions of contrib, those of the support code that compute the same, and their parameters."""
 OF_SUPPORT = frozenset(function for function, _ in OF_CONTRIB.values())
@@ -72,7 +79,7 @@ class _NormalForm(cst.CSTTransformer):
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
-        self._own = {f"tensorflow.contrib.{name}": own for name, own in OF_CONTRIB.items() if own[0] not in taken}
+        self._own = {f"tensorflow.{name}": own for name, own in OF_CONTRIB.items() if own[0] not in taken}
         self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
         owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
         self._applied = {one for owner in owners for one in nodes(owner, cst.Call) if _applies(one)}
@@ -148,26 +155,33 @@ class _NormalForm(cst.CSTTransformer):
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement]:
         """Returns two statements for the likelihood of tags and the transitions, which need no labels."""
-        call = original_node.value
-        name = self._script.called(call) if isinstance(call, cst.Call) else ""
-        if not name.endswith(".crf_log_likelihood") or name not in self._own:
-            return updated_node
-        given = arguments(cst.ensure_type(updated_node.value, cst.Call), _LIKELIHOOD)
+        call = updated_node.value
+        own, parameters = self._own.get(self._script.called(original_node.value), ("", ()))
         (target, *more) = updated_node.targets
         names = target.target.elements if isinstance(target.target, cst.Tuple) else ()
-        if given is None or more or len(names) != 2 or not {*_LIKELIHOOD[:3]} <= given.keys() <= {*_LIKELIHOOD}:
+        given = arguments(call, parameters) if parameters == _LIKELIHOOD and isinstance(call, cst.Call) else None
+        if given is None or more or len(names) != 2 or not {*parameters[:3]} <= given.keys() <= {*parameters}:
             return updated_node
-        size = f"{code(given['inputs'])}.shape[2]"
-        transitions = code(given.get("transition_params") or parsed(f'tf.get_variable("transitions", [{size}, {size}])'))
+        assert isinstance(call, cst.Call)
+        first = names[0].value
+        if not isinstance(first, cst.Name | cst.Attribute | cst.Subscript):
+            return updated_node
+        asked, inputs = given.pop("transition_params", None), code(given["inputs"])
         variable = code(names[1].value)
         if variable == "_":
-            variable = transitions if "transition_params" in given else "transitions_of_tags"
-        likelihood = ", ".join([*(code(given[one]) for one in _LIKELIHOOD[:3]), variable])
-        statements = [f"{code(names[0].value)} = {self._own[name][0]}({likelihood})"]
-        if variable != transitions:
-            statements.insert(0, f"{variable} = {transitions}")
-        lines = [cst.ensure_type(cst.parse_statement(one), cst.SimpleStatementLine) for one in statements]
-        return cst.FlattenSentinel([one.body[0] for one in lines])
+            variable = code(asked) if isinstance(asked, cst.Name) else "transitions_of_tags"
+        read = {simple_name(one) for value in given.values() for one in (value, *nodes(value, cst.Name))}
+        if variable in read or (asked is None and not isinstance(given["inputs"], cst.Name)):
+            return updated_node
+        shape = f"[{inputs}.shape[2], {inputs}.shape[2]]"
+        transitions = code(asked) if asked is not None else f'tf.get_variable("transitions", {shape})'
+        called = [one.keyword.value if one.keyword else parameters[place] for place, one in enumerate(call.args)]
+        kept = [one for one, name in zip(call.args, called, strict=True) if name != parameters[3]]
+        last = cst.Arg(cst.Name(variable), cst.Name(parameters[3]), equal=EQUAL)
+        made = cst.Assign([cst.AssignTarget(first)], call.with_changes(func=cst.Name(own), args=[*kept, last]))
+        if variable == transitions:
+            return made
+        return cst.FlattenSentinel([cst.Assign([cst.AssignTarget(cst.Name(variable))], parsed(transitions)), made])
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         name = self._script.imported_as(original_node)
@@ -186,7 +200,8 @@ class _NormalForm(cst.CSTTransformer):
             return cst.ensure_type(parsed(self._totals[original_node]), cst.Call)
         own, parameters = self._own.get(self._script.called(original_node), ("", ()))
         given = arguments(updated_node, parameters) if own and parameters != _LIKELIHOOD else None
-        if given is not None and given.keys() <= {*parameters}:
+        both = given is not None and "num_oov_buckets" in given and code(given.get("default_value", parsed("-1"))) != "-1"
+        if given is not None and given.keys() <= {*parameters} - _NOT_TAKEN and not both:
             return updated_node.with_changes(func=cst.Name(own))
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:

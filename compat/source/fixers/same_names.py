@@ -20,12 +20,6 @@ _HOOKS = (
     "NanLossDuringTrainingError", "NanTensorHook", "ProfilerHook", "SecondOrStepTimer", "SessionRunArgs", "SessionRunContext",
     "SessionRunHook", "SessionRunValues", "StepCounterHook", "StopAtStepHook", "SummarySaverHook",
 )  # fmt: skip
-_TABLES = (
-    "index_table_from_file",
-    "index_table_from_tensor",
-    "index_to_string_table_from_file",
-    "index_to_string_table_from_tensor",
-)
 SAME_NAMES = {
     **{f"contrib.data.{name}": f"data.{name}" for name in _DATA},
     **{f"contrib.rnn.{name}": f"nn.rnn_cell.{name}" for name in _CELLS},
@@ -33,7 +27,6 @@ SAME_NAMES = {
     **{f"contrib.slim.{name}": f"contrib.layers.{name}" for name in _OF_SLIM},
     **{f"contrib.framework.{name}": f"train.{name}" for name in ("get_global_step", "get_or_create_global_step")},
     **{f"estimator.{name}": f"train.{name}" for name in _HOOKS},
-    **{f"python.ops.lookup_ops.{name}": f"contrib.lookup.{name}" for name in _TABLES},
 }
 """Name below ``tf``: the other name of the same object."""
 _FILES = {

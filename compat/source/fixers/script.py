@@ -153,7 +153,7 @@ class Script:
 
     def renamed(self, node: _Node, names: Mapping[str, str]) -> _Node:
         """Returns a part of the script with other variables in the place of some."""
-        changed = node.visit(_Renaming(names))
+        changed = node.visit(_Renaming(node, names))
         self.modules |= {new: self.modules[old] for old, new in names.items() if old in self.modules}
         assert isinstance(changed, type(node))
         return self._known_as(node, changed)
@@ -171,6 +171,13 @@ class Script:
                 self._positions[new] = self._positions[old]
             pending += zip(children(old), children(new), strict=True)
         return copy
+
+    def placed(self, node: _Node, old: cst.CSTNode) -> _Node:
+        """Returns a node that stands where another one of the script stood."""
+        if old in self._positions:
+            self._positions[node] = self._positions[old]
+        self._origins[node] = self.origin(old)
+        return node
 
     def origin(self, node: cst.CSTNode) -> cst.CSTNode:
         """Returns the part of the script that a node is a copy of; the node itself if it is none."""
@@ -214,12 +221,24 @@ class _Replacing(cst.CSTTransformer):
 
 
 class _Renaming(cst.CSTTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
+    """Renames variables of a node; a function inside of it keeps the names of its own parameters."""
+
+    def __init__(self, node: cst.CSTNode, names: Mapping[str, str]) -> None:
         super().__init__()
-        self._names = names
+        self._node = node
+        self._names = [names]
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        inner = nodes(node.params, cst.Param) if node is not self._node else []
+        own = {one.name.value for one in inner if isinstance(one, cst.Param)}
+        self._names.append({name: new for name, new in self._names[-1].items() if name not in own})
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        self._names.pop()
+        return updated_node
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self._names.get(updated_node.value, updated_node.value))
+        return updated_node.with_changes(value=self._names[-1].get(updated_node.value, updated_node.value))
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
         return updated_node.with_changes(attr=original_node.attr)

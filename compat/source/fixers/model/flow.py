@@ -354,13 +354,20 @@ def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequen
         if returned.value in tests.bound and not any(returned.value in reads_and_writes(one)[1] for one in before):
             return None
         value = returned if returned.value == "None" else assigned(returned.value, before)
-        if isinstance(value, cst.Name) and value.value == "None":
+        if isinstance(value, cst.Name) and value.value == "None" and not _changes_later(returned.value, before):
             raise _NoSpecError
         returned = value
     if isinstance(returned, cst.Call) and script.called(returned) in _SPECS:
         return returned
     message = "it returns something else than an EstimatorSpec; write it as one call"
     raise UnconvertibleError(statement, "the model function", message)
+
+
+def _changes_later(name: str, statements: Sequence[Statement]) -> bool:
+    """Returns True if a statement behind the last plain assignment of a name, such as a block, gives it another value."""
+    value = assigned(name, statements)
+    plain = [place for place, one in enumerate(statements) if value is not None and value in {*nodes(one, cst.Name)}]
+    return any(name in reads_and_writes(one)[1] for one in statements[max(plain, default=-1) + 1 :])
 
 
 def _statements(node: cst.CSTNode | None) -> list[Statement]:

@@ -408,11 +408,18 @@ class _Analysis:
             self._check(statement)
         for call in () if self._shim else self._returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), _UNKNOWN)
+        for call in (each for one in late for each in nodes(one, cst.Call)):
+            if self._script.called(call) == "tensorflow.get_variable":
+                raise UnconvertibleError(
+                    call, "tf.get_variable", "it is made behind the labels; make the variable in the network"
+                )
         return network, late
 
     def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:
         """Yields the calls of what a function of another module returned."""
         values = {name: assigned(name, statements) for one in statements for name in reads_and_writes(one)[1]}
+        of_module = [one for one in self._script.module.body if isinstance(one, cst.SimpleStatementLine)]
+        values = {name: assigned(name, of_module) for name in _read_by(statements)} | values
         makers = {name: self._script.called(value) for name, value in values.items() if isinstance(value, cst.Call)}
         given = {name for name, maker in makers.items() if maker and not maker.startswith(_OUTSIDE)}
         for call in (each for one in statements for each in nodes(one, cst.Call)):

@@ -50,7 +50,8 @@ def inlined(
         functions: The script's functions, by name.
         wanted: Function that returns True for the name of one that has to be put in.
     """
-    statements, putting = list(body), _Putting(script, functions, wanted)
+    putting = _Putting(script, functions, wanted)
+    statements = [part for one in body for part in putting.of_one_line(one)]
     for _ in range(_MOST):
         statements = putting.at_the_end(statements)
         more = putting.put_in(statements, ())
@@ -85,15 +86,22 @@ class _Putting:
         name = simple_name(call.func) if isinstance(call, cst.Call) else ""
         function = self._functions.get(name)
         given = _given(call, function) if function is not None and isinstance(call, cst.Call) else None
+        others = [*around, *body[:-1]]
         if (
             function is None
             or given is None
-            or name in self.used
             or function.decorators
             or not makes(self._script, function, SPEC)
+            or any(
+                only is not None and self._script.origin(only) is one for one in nodes(function, cst.Return)
+            )  # it calls itself
+            or (around and not ends(function.body))
+            or self._captures(function, others)
         ):
             return list(body)
         assert isinstance(call, cst.Call)
+        if name in self.used:
+            function = self._script.copied(function)
         passed = {key: value for key, value in given.items() if code(value) != key}
         same = {key: code(value) for key, value in passed.items() if isinstance(value, cst.Name) and value.value in _PARAMETERS}
         rest = {key: value for key, value in passed.items() if key not in same}
@@ -102,7 +110,6 @@ class _Putting:
             for one in function.body.body
             if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
         ]
-        others = [*around, *body[:-1]]
         taken = {each for one in others for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(_PARAMETERS)
         own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
         clashing = own & taken
@@ -122,19 +129,24 @@ class _Putting:
 
     def _of_test(self, test: cst.If, around: Sequence[Statement]) -> cst.If:
         """Returns a test with ``at_the_end`` in each of its branches."""
-        inside = [one for one in test.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        rest, new = test.orelse, self.at_the_end(inside, around)
+        rest = test.orelse
+        changed: cst.If | cst.Else | None = rest
         if isinstance(rest, cst.If):
-            changed: cst.If | cst.Else | None = self._of_test(rest, around)
+            changed = self._of_test(rest, around)
         elif rest is not None:
-            other = [one for one in rest.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            behind = self.at_the_end(other, around)
-            changed = rest.with_changes(body=rest.body.with_changes(body=behind)) if behind != other else rest
-        else:
-            changed = None
-        if new == inside and changed is rest:
-            return test
-        return test.with_changes(body=test.body.with_changes(body=new), orelse=changed)
+            changed = rest.with_changes(body=self._of_branch(rest.body, around))
+        body = self._of_branch(test.body, around)
+        is_same = body is test.body and (
+            changed is rest or (isinstance(changed, cst.Else) and rest and changed.body is rest.body)
+        )
+        return test if is_same else test.with_changes(body=body, orelse=changed)
+
+    def _of_branch(self, block: cst.BaseSuite, around: Sequence[Statement]) -> cst.BaseSuite:
+        if not isinstance(block, cst.IndentedBlock):
+            return block
+        inside = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        new = self.at_the_end(inside, around)
+        return block.with_changes(body=new) if new != inside else block
 
     def put_in(
         self, block: Sequence[Statement], around: Sequence[Statement], names: frozenset[str] = frozenset()
@@ -166,16 +178,27 @@ class _Putting:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
 
+    def of_one_line(self, statement: Statement) -> list[Statement]:
+        """Returns the statements of a line, each in a line of its own."""
+        if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) < 2:
+            return [statement]
+        parts = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in statement.body]
+        above = [statement.leading_lines, *[[] for _ in parts[1:]]]
+        behind = [*[cst.TrailingWhitespace() for _ in parts[1:]], statement.trailing_whitespace]
+        lines = [
+            statement.with_changes(body=[one], leading_lines=over, trailing_whitespace=after)
+            for one, over, after in zip(parts, above, behind, strict=True)
+        ]
+        return [self._script.placed(one, statement) for one in lines]
+
     def _apart(self, statement: Statement) -> list[Statement] | None:
         """Returns an assignment of the first call inside of an expression that has to be put in, and the statement with its name.
 
         Several statements of one line are returned in lines of their own. None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
         """
-        if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
-            above = [statement.leading_lines, *[[] for _ in statement.body[1:]]]
-            parts = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in statement.body]
-            lines = [statement.with_changes(body=[one], leading_lines=more) for one, more in zip(parts, above, strict=True)]
-            return [*(one.with_changes(trailing_whitespace=cst.TrailingWhitespace()) for one in lines[:-1]), lines[-1]]
+        parts = self.of_one_line(statement)
+        if len(parts) > 1:
+            return parts
         only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         value = only.value if isinstance(only, cst.Assign | cst.Expr | cst.Return) else None
         calls = list(_in_order_of_calls(value)) if value is not None else []
@@ -207,13 +230,18 @@ class _Putting:
         if name in self.used:
             function = self._script.copied(function)
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
-        if self._functions[name] in self._script.module.body and reads_and_writes(function)[0] & _bound(rest) - {name}:
-            return None  # a name of the script means something else around the call
+        if self._captures(self._functions[name], rest):
+            return None
         taken = names.union(*(name for one in rest for name in reads_and_writes(one)))
         inside = self._statements(statement, function, set(taken - _bound([statement]) - self._script.attributes))
         if inside is not None:
             self.used.setdefault(name, call)
         return inside
+
+    def _captures(self, function: cst.FunctionDef, around: Sequence[Statement]) -> bool:
+        """Returns True if a name of the script that a function reads means something else around the call."""
+        others = _bound(around) | set(_PARAMETERS)
+        return function in self._script.module.body and bool(reads_and_writes(function)[0] & others - {function.name.value})
 
     def _statements(
         self, statement: Statement, function: cst.FunctionDef, taken: set[str], given: Arguments | None = None

@@ -127,7 +127,7 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "feature_column.input_layer": ("input_layer", {"features": "inputs", "feature_columns": "feature_columns"}, {}),
 }
 """Functions of contrib with the name that their layers have, what Keras calls their parameters, and defaults that Keras does not share."""
-_EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
 """Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
 OWN_FUNCTIONS = {FUSED_NORMS[0]: FUSED_NORMS[1], "LayerNormalization": "contrib_layer_norm"}
@@ -168,7 +168,7 @@ def frozen(old: cst.Call, new: cst.Call) -> cst.Call:
         return new.with_changes(
             args=[*by_place[:place], by_place[place].with_changes(value=cst.Float("1.0")), *by_place[place + 1 :], *named]
         )
-    return new.with_changes(args=[*by_place, *named, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=_EQUAL)])
+    return new.with_changes(args=[*by_place, *named, cst.Arg(cst.Float("1.0"), cst.Name(name), equal=EQUAL)])
 
 
 def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, str, Arguments, dict[str, str]]:

@@ -198,18 +198,19 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any], of_batch
         of_batches: True if it yields batches.
     """
     kept: dict[str, list[Any]] = defaultdict(list)
-    rows: list[Any] = []
     count, is_whole = 0, False
     with contextlib.ExitStack() as end:
         end.callback(lambda: _save_predictions(trace, call, kept, count=count, is_whole=is_whole))
         end.callback(atexit.unregister, end.close)
         atexit.register(end.close)  # Python may never close a generator that the script leaves open
         for example in examples:
+            most = 0
             for key, value in example.items() if isinstance(example, dict) else [("", example)]:
                 array = np.asarray(value)
                 rows = list(array) if of_batches and array.ndim else [array]
                 kept[key] += rows[: MAX_PREDICTIONS - len(kept[key])]
-            count += len(rows)
+                most = max(most, len(rows))
+            count += most
             yield example
         is_whole = True
 

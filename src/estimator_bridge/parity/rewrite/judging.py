@@ -121,8 +121,8 @@ def judge_rewrite(
         *outside,
         *_lengths(old, new),
         *(iterations if outside else []),
-        *_later_updates(new, names, evidence),
-        *_final_variables(old, new, names, evidence),
+        *_later_updates(new, names, evidence, shaken),
+        *_final_variables(old, new, names, evidence, shaken),
         *metric_findings(metrics, thresholds, SIDES),
         *predictions,
         *of_exports,
@@ -282,14 +282,16 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     return findings, [note] if ignored else []
 
 
-def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
+def _final_variables(
+    old: Trace, new: Trace, names: NewNames, evidence: Evidence, shaken: Trace | None
+) -> Iterator[ParityFinding]:
     """Compares the values after the last step, which no loss shows, and those at the new script's end."""
     last, steps = max(evidence.anchored, default=0), _length(old)
     if last != steps or _length(new) != steps or any(new.events("excess")):
         return
     before = max((index for index in evidence.anchored if index < last), default=0)
-    trained, outside = _elsewhere(new, names, evidence, before, last)
-    kept = _kept_elsewhere(new, names, evidence, before, last)
+    trained, outside = _elsewhere(new, names, evidence, before, last, shaken)
+    kept = _kept_elsewhere(new, names, evidence, before, last, shaken)
     if outside and last > len(evidence.old.steps):
         message = f"After the last step, {len(outside)} of {len(trained)} variables are elsewhere: {first_three(outside)}."
         yield ParityFinding("variable", message, evidence.start + last)
@@ -303,13 +305,13 @@ def _final_variables(old: Trace, new: Trace, names: NewNames, evidence: Evidence
         yield ParityFinding("variable", message, evidence.start + last)
 
 
-def _later_updates(new: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
+def _later_updates(new: Trace, names: NewNames, evidence: Evidence, shaken: Trace | None) -> Iterator[ParityFinding]:
     """Compares the updates of later steps that begin and end with an anchor: no loss shows them, since the anchor takes them back."""
     counted: Counter[str] = Counter()
     first = 0
     for before, after in itertools.pairwise(evidence.anchored):
         if after == before + 1 > len(evidence.old.steps):
-            trained, outside = _elsewhere(new, names, evidence, before, after)
+            trained, outside = _elsewhere(new, names, evidence, before, after, shaken)
             counted.update(outside)
             first = first or (evidence.start + after if outside else 0)
     found = [name for name, count in counted.items() if count >= _ENOUGH_UPDATES]
@@ -318,30 +320,40 @@ def _later_updates(new: Trace, names: NewNames, evidence: Evidence) -> Iterator[
         yield ParityFinding("variable", message, first)
 
 
-def _elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> tuple[list[str], list[str]]:
+def _elsewhere(
+    new: Trace, names: NewNames, evidence: Evidence, before: int, after: int, shaken: Trace | None
+) -> tuple[list[str], list[str]]:
     """Returns the variables that are trained between two anchors, and those of them that are not where the old script has them."""
-    start, here, there = (
-        values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
-    )
+    start, here, there, own = _between(new, names, before, after, shaken)
     first = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
     ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     known = {name: known_elements(name, np.shape(here[name]), first) for name in trained}
-    moved = {name: float(np.linalg.norm((here[name] - start[name])[known[name]])) for name in trained}
-    apart = {name: float(np.linalg.norm((there[name] - here[name])[known[name]])) for name in trained}
-    return trained, [name for name in trained if not apart[name] <= DRIFT * moved[name] + ROUNDING]
+    return trained, [name for name in trained if _parts(*(side[name][known[name]] for side in (start, here, there, own)))]
 
 
-def _kept_elsewhere(new: Trace, names: NewNames, evidence: Evidence, before: int, after: int) -> list[str]:
+def _kept_elsewhere(
+    new: Trace, names: NewNames, evidence: Evidence, before: int, after: int, shaken: Trace | None
+) -> list[str]:
     """Returns the variables without gradients, such as moving averages, that are not where the old script has them."""
-    start, here, there = (
-        values_at(new, names, kind, index) for kind, index in (("anchor", before), ("anchor", after), ("at", after))
-    )
+    start, here, there, own = _between(new, names, before, after, shaken)
     known = {*evidence.new.trainable, *evidence.slots}
     every = [name for name in start if name in here and name in there and name not in known]
     kept = [name for name in every if np.issubdtype(here[name].dtype, np.floating)]
-    moved = {name: float(np.linalg.norm(here[name] - start[name])) for name in kept}
-    return [name for name in kept if not np.linalg.norm(there[name] - here[name]) <= DRIFT * moved[name] + ROUNDING]
+    return [name for name in kept if _parts(*(side[name] for side in (start, here, there, own)))]
+
+
+def _between(new: Trace, names: NewNames, before: int, after: int, shaken: Trace | None) -> tuple[dict[str, Any], ...]:
+    """Returns the values of an anchor, of the next one, those that the new script has there, and has there from shaken values."""
+    kinds = (("anchor", before), ("anchor", after), ("at", after))
+    start, here, there = (values_at(new, names, kind, index) for kind, index in kinds)
+    return start, here, there, there | (values_at(shaken, names, "at", after) if shaken else {})
+
+
+def _parts(start: Any, here: Any, there: Any, own: Any) -> bool:
+    """Returns True if a variable parts further than rounding, and further than it does by itself from values with errors in their last place."""
+    moved, apart, shaken = (float(np.linalg.norm(one - other)) for one, other in ((here, start), (there, here), (own, there)))
+    return not apart <= max(DRIFT * moved + ROUNDING, ROUNDING_GROWTH * shaken)
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:

@@ -164,7 +164,7 @@ def write_predicted(session: Session, call: str, results: Sequence[Any]) -> None
     """
     outputs = [result if isinstance(result, dict) else _numbered(result) for result in results]
     rows = {
-        key: [np.asarray(row) for one in outputs for row in one[key]][:MAX_PREDICTIONS] for key in outputs[0]
+        key: [np.asarray(row) for one in outputs for row in np.atleast_1d(one[key])][:MAX_PREDICTIONS] for key in outputs[0]
     }  # perhaps ragged
     np.savez(session.trace.predictions(call), **{f"key:{key}": stacked(values) for key, values in rows.items()})
     session.trace.write("predicted", call=call)
