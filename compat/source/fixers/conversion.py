@@ -237,13 +237,13 @@ def _converted(
     calls.used.update(
         name
         for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_SUPPORT)
-        if f"{name}(" in moved.code
+        if re.search(rf"\b{name}[(,)]", moved.code)
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
-    module = with_imports(renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
+    module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
     whole = _with_header(module, calls, bool(classes))
     forget_nodes()
     found = {**models, **dict.fromkeys(calls.factories, "")}

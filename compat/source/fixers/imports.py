@@ -13,34 +13,40 @@ from estimator_bridge.compat.source.fixers.surface import kept_names
 
 _KERAS = re.compile(r"^((tensorflow\.)?(compat\.v1\.|python\.)?)keras(?=\.|$)")
 
+_IN_BOTH = ("tensorflow.python.client.device_lib", "tensorflow.python.ops.metrics_impl")
+"""Files of TensorFlow that both versions have, and that have no public names."""
+
 
 def with_imports(
-    module: cst.Module, script: Script, models: Mapping[str, str], defined: Container[str], changes: list[Change]
+    new: Script, module: cst.Module, script: Script, models: Mapping[str, str], defined: Container[str], changes: list[Change]
 ) -> cst.Module:
     """Returns converted code with imports that a process with TensorFlow 2 and tf_keras can execute.
 
     Args:
+        new: Converted code, with TensorFlow 1's names.
         module: Converted code.
         script: The old script.
         models: Class for each model function of other modules, by its dotted name.
         defined: Names that the new script will define itself.
         changes: List to which the outcome is added for imports that stay.
     """
-    reads = _Reads()
-    module.visit(reads)
+    reads = _Reads(new)
+    new.module.visit(reads)
     lines = {code(one): script.line(one) for one in nodes(script.module, cst.ImportFrom)}
     read = {name for name in reads.names if name not in defined}
     return module.visit(_Imports(read, models, lines, changes))
 
 
 class _Reads(cst.CSTVisitor):
-    """Collects the names that stand outside of imports."""
+    """Collects the names that stand outside of imports, and are not those of other variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: Script) -> None:
+        self._script = script
         self.names: set[str] = set()
 
     def visit_Name(self, node: cst.Name) -> None:
-        self.names.add(node.value)
+        if self._script.may_be_imported(node):
+            self.names.add(node.value)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)
@@ -120,7 +126,8 @@ class _Imports(cst.CSTTransformer):
         new = [_line(f"import tf_keras as {_bound(alias)}") for alias in keras]
         if rest:
             fewer = only.with_changes(names=rest) if len(rest) < len(only.names) else only
-            known = all(f"{module}.{code(alias.name)}".removeprefix("tensorflow.") in kept_names() for alias in rest)
+            names = [f"{module}.{code(alias.name)}" for alias in rest]
+            known = all(one.removeprefix("tensorflow.") in kept_names() or one.startswith(_IN_BOTH) for one in names)
             kept = line.with_changes(body=[fewer, *line.body[1:]], leading_lines=[])
             new.append(kept if known else self._marked(kept, only, module))
         if not new:

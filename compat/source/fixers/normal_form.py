@@ -36,8 +36,9 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.metrics.f1_score": ("best_f1_score", _F1),
 }
 """Functions of contrib, those of the support code that compute the same, and their parameters."""
-OF_SUPPORT = frozenset(function for function, _ in OF_CONTRIB.values())
-"""Functions of the support code that stand for functions of contrib."""
+_INITIALIZERS, _PASSED_ON = "tensorflow.contrib.layers.python.layers.initializers", "initializers_of_contrib"
+OF_SUPPORT = frozenset((_PASSED_ON, *(function for function, _ in OF_CONTRIB.values())))
+"""Functions and classes of the support code that stand for those of contrib."""
 _TOTAL = "tensorflow.losses.get_total_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -111,7 +112,11 @@ class _NormalForm(cst.CSTTransformer):
         return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
+        given = original_node.value
+        is_module = isinstance(given, cst.Name) and self._script.imported_as(given) == _INITIALIZERS
+        return updated_node.with_changes(
+            keyword=original_node.keyword, value=cst.Name(_PASSED_ON) if is_module else updated_node.value
+        )
 
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
         return updated_node.with_changes(name=original_node.name)

@@ -130,6 +130,12 @@ class Script:
         is_import = len(names) == 1 and names[0].source is QualifiedNameSource.IMPORT
         return names[0].name if is_import else ""
 
+    def may_be_imported(self, node: cst.Name) -> bool:
+        """Returns False for a name that means a variable, a function or a class of the script alone."""
+        found = self._names.get(node, ())
+        names = list(found() if callable(found) else found)
+        return not names or any(one.source is QualifiedNameSource.IMPORT for one in names)
+
     def module_behind(self, node: cst.CSTNode) -> str:
         """Returns the module for which the script has a name of its own, if an expression begins with that; empty for all else."""
         while isinstance(node, cst.Attribute):

@@ -408,11 +408,10 @@ class _Analysis:
             self._check(statement)
         for call in () if self._shim else self._returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), _UNKNOWN)
-        for call in (each for one in late for each in nodes(one, cst.Call)):
-            if self._script.called(call) == "tensorflow.get_variable":
-                raise UnconvertibleError(
-                    call, "tf.get_variable", "it is made behind the labels; make the variable in the network"
-                )
+        for made in (each for one in late for each in nodes(one, cst.Call)):
+            if self._script.called(made) == "tensorflow.get_variable":
+                message = "it is made behind the labels; make the variable in the network"
+                raise UnconvertibleError(made, "tf.get_variable", message)
         return network, late
 
     def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:

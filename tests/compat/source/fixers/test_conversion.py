@@ -544,3 +544,76 @@ def test_a_mode_may_have_no_estimator_spec(prediction: str) -> None:
     found = convert(text)
     assert found.models == {"model_fn": "Model"}
     assert not [change for change in found.changes if change.outcome is Outcome.HUMAN]
+
+
+SPECS = (SCRIPTS / "specs_by_mode.py").read_text()
+
+
+def changed(text: str, *pairs: str) -> str:
+    """Returns a text with parts of it replaced; each of them has to be there."""
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("block", ["with tf.name_scope('answer'):", "if params['rate']:"])
+def test_a_spec_that_a_block_makes_is_not_lost(block: str) -> None:
+    """The name is None before; each mode that has a spec keeps it, or the model function stays."""
+    returned = "        return spec_of_predictions(logits)\n"
+    spec = "tf.estimator.EstimatorSpec(mode, predictions={'p': logits})"
+    text = changed(SPECS, returned, f"        spec = None\n        {block}\n            spec = {spec}\n        return spec\n")
+    found = convert(text)
+    assert not found.models or "return {'p': logits}" in found.text
+
+
+@pytest.mark.parametrize("name", ["rate", "params", "mode"])
+def test_a_name_of_the_script_that_a_put_in_function_reads_stays_what_it_is(name: str) -> None:
+    text = changed(
+        SPECS,
+        *("def spec_of_training(rate, loss):", "def spec_of_training(loss):", '(params["rate"], loss)', "(loss)"),
+        *("AdamOptimizer(rate)", f"AdamOptimizer({name})", "def model_fn(", f"{name} = 0.5\n\n\ndef model_fn("),
+        *("    net = ", "    rate = params['rate']\n    net = "),
+    )
+    assert not convert(text).models
+
+
+def test_one_line_branches_keep_their_statements() -> None:
+    text = changed(
+        SPECS, "PREDICT:\n        return spec_of_predictions(logits)\n", "PREDICT: return spec_of_predictions(logits)\n"
+    )
+    assert "spec_of_predictions(logits)" in convert(text).text
+
+
+TABLES = (SCRIPTS / "tables.py").read_text()
+
+
+@pytest.mark.parametrize("more", ["default_value=0", "hasher_spec=None"])
+def test_a_table_with_what_the_new_one_has_not_is_marked(more: str) -> None:
+    """TensorFlow 1 takes a default that is a number of a word for no number where there are buckets."""
+    text = changed(TABLES, "num_oov_buckets=2", f"num_oov_buckets=2, {more}")
+    assert not convert(text).models
+
+
+def test_a_table_may_have_the_name_of_a_printed_function() -> None:
+    assert (
+        "vars(keras_lookup_table)" in convert(changed(TABLES, "    words = lookup", "    lookup_table = words = lookup")).text
+    )
+
+
+def test_a_variable_behind_the_labels_is_marked() -> None:
+    text = changed(ONE_MODEL, "    train_op = ", '    loss += tf.get_variable("more", [])\n    train_op = ')
+    assert "tf.get_variable stays: it is made behind the labels" in convert(text).text
+
+
+def test_comments_between_the_arguments_of_a_likelihood_stay() -> None:
+    text = changed((SCRIPTS / "chains.py").read_text(), "inputs=logits, ", "inputs=logits,  # a comment\n                ")
+    assert "# a comment" in convert(text).text
+
+
+def test_an_import_whose_name_is_another_variable_goes() -> None:
+    text = changed(
+        ONE_MODEL, "import tensorflow as tf\n", "import tensorflow as tf\nfrom tensorflow.contrib import estimator\n"
+    )
+    text = text.replace("estimator = tf.", "def main():\n    estimator = tf.")
+    assert "import estimator" not in convert(text).text
