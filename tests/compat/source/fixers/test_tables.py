@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import os
 import runpy
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -214,6 +216,20 @@ def test_arrays_are_read_as_often_as_in_tensorflow_1(threads: int) -> None:
         coordinator.join(runners)
     found = [value for rows in names["numpy_input_fn"](values, **given)() for value in rows.numpy().tolist()]
     assert sorted(found) == sorted(expected)
+
+
+def test_a_table_follows_its_file(tmp_path: Path) -> None:
+    """A script may write a vocabulary anew for each training; its name may be a tensor of a dataset's function."""
+    names: dict[str, Any] = {"tf": tf, "os": os}
+    for one in ("lookup_table", "numbers_table", "vocabulary", "numbers_of_lines"):
+        exec(support()[one], names)
+    file = tmp_path / "words.txt"
+    for words in (["a", "b"], ["b", "a"]):
+        file.write_text("".join(f"{word}\n" for word in words))
+        ids = tf.data.Dataset.from_tensor_slices(words).map(
+            lambda one: names["numbers_of_lines"](tf.constant(str(file))).lookup(one)
+        )
+        assert list(ids.as_numpy_iterator()) == [0, 1]
 
 
 @pytest.mark.parametrize("epochs", [1, None])
