@@ -18,6 +18,7 @@ from estimator_bridge.compat.source.fixers.estimators import (
     ESTIMATORS,
     FIELDS,
     KEPT_FIELDS,
+    UNCHANGED,
     EstimatorCalls,
     needed_functions,
 )
@@ -33,7 +34,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
 )
 from estimator_bridge.compat.source.fixers.keras_objects import with_old_defaults
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, lost_comments, write_class
+from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, frozen, is_contrib, of_core
@@ -241,6 +242,8 @@ def _converted(
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
+    if ELSEWHERE in calls.used or SHIM in moved.code:
+        calls.used.add(UNCHANGED)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
     module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)

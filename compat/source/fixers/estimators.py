@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -135,6 +136,8 @@ ELSEWHERE = "of another module"
 """In place of a function's name: models come from another module, which may keep updates and load initial values."""
 VALUES = "values_of"
 """Function of the new script that gives a model the values of a checkpoint for a while."""
+UNCHANGED = "unchanged"
+"""Function of the new script that gives a model the values back that evaluations change, where the network may change any."""
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
@@ -164,13 +167,15 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
     """
     sources = support()
     loads = {LOADER, ELSEWHERE}.intersection(used)
-    pending, found = {*used, *(["set_initial_values"] if loads else [])} - {ELSEWHERE}, set()
+    pending, found = {*used, *(["set_initial_values"] if loads else [])} - {ELSEWHERE, UNCHANGED}, set()
     while pending:
         name = pending.pop()
         found.add(name)
         header, _, body = sources[name].partition("\n")
         bases = re.findall(r"\w+", header) if header.startswith("class ") else []
         pending |= {other for other in sources if other in bases or re.search(rf"\b{other}\(", body)} - found
+    if UNCHANGED in used and found & {"evaluate", "predict"}:
+        found.add(UNCHANGED)
     renamed = {name: spelled(name) for name in found if spelled(name) != name}
     texts = [_for_model(name, text, used) for name, text in sources.items() if name in found]
     for name, new in renamed.items():
@@ -181,10 +186,15 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
 def _for_model(name: str, text: str, used: Iterable[str]) -> str:
     """Returns the source of a function for models that need more than others: settings for input functions, initial values, own steps."""
     mode = {"train": "train", "evaluate": "eval", "predict": "infer"}.get(name)
+    line = r"( +)(.* = .*model[.](evaluate|predict_on_batch).*)"
     if VALUES in used and mode not in (None, "train"):
         text = text.replace("):\n", ", checkpoint_path=None):\n", 1)
-        line = r"( +)(.* = .*model[.](evaluate|predict_on_batch).*)"
         text = re.sub(line, rf"\1with {VALUES}(model, checkpoint_path):\n\1    \2", text)
+    if UNCHANGED in used and mode == "eval":
+        text = re.sub(line, rf"\1with {UNCHANGED}(model):\n\1    \2", text)
+    if UNCHANGED in used and mode == "infer":
+        head, loop, rest = text.partition("    for batch in data:\n")
+        text = f"{head}    with {UNCHANGED}(model):\n{textwrap.indent(loop + rest, ' ' * 4)}"
     if mode is None:
         return text
     if LOADER in used or ELSEWHERE in used:

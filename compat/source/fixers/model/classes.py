@@ -112,7 +112,7 @@ computes metrics that stay as they are."""
 _COUNTER = "tf_keras.optimizers.legacy.SGD(0.0)"
 """Optimizer that only counts the steps."""
 _RESULTS = "{metric.name: metric.result() for metric in self.metrics}"
-_SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
+SHIM = "@tf.compat.v1.keras.utils.track_tf1_style_variables"
 _SCOPE = "tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope())"
 """Context manager behind which names of layers without a name are counted anew, as each graph of TensorFlow 1 does."""
 _PLAIN = 'with tf.name_scope(""):  # names of variables begin with those of their layers, as in TensorFlow 1'
@@ -197,7 +197,7 @@ class _Writer:
         )
         around = ""
         if self._makes_variables():
-            text = text.replace("    def call", f"    {_SHIM}\n    def call")
+            text = text.replace("    def call", f"    {SHIM}\n    def call")
             around = _AGAIN
         elif self._reads_names():
             around = _PLAIN

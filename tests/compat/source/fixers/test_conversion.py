@@ -66,11 +66,12 @@ WHOLE = (
     "recurrent",
     "shared_and_named",
     "specs_by_mode",
+    "spectral",
     "tables",
     "tpu",
     "two_calls",
 )
-SHIMMED = ("frozen_norms", "in_classes", "in_loops")
+SHIMMED = ("frozen_norms", "in_classes", "in_loops", "spectral")
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -123,6 +124,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "contrib_layers": "step 5",
         "chains": "step 5",
         "specs_by_mode": "['accuracy', 'global_step', 'loss'] 40",
+        "spectral": "['global_step', 'loss']",
         "tables": "['lines', 'names']",
         "contrib_names": "step 5",
         "exports": "exported",
