@@ -194,7 +194,7 @@ def write_predictions(trace: Trace, call: str, examples: Iterator[Any], of_batch
     Args:
         trace: Trace of the side.
         call: Name of the call.
-        examples: What the call yields.
+        examples: The examples or batches that the call yields.
         of_batches: True if it yields batches.
     """
     kept: dict[str, list[Any]] = defaultdict(list)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -220,8 +219,8 @@ def test_arrays_are_read_as_often_as_in_tensorflow_1(threads: int) -> None:
 
 def test_a_table_follows_its_file(tmp_path: Path) -> None:
     """A script may write a vocabulary anew for each training; its name may be a tensor of a dataset's function."""
-    names: dict[str, Any] = {"tf": tf, "os": os}
-    for one in ("lookup_table", "numbers_table", "vocabulary", "numbers_of_lines"):
+    names: dict[str, Any] = {"tf": tf}
+    for one in ("lookup_table", "lines_of", "numbers_of_words", "numbers_of_lines"):
         exec(support()[one], names)
     file = tmp_path / "words.txt"
     for words in (["a", "b"], ["b", "a"]):
