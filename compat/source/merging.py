@@ -422,10 +422,11 @@ class _Merging:
     def _edited(self, file: _File, chains: Iterable[tuple[ast.Name | ast.Attribute, str]], first: int, last: int) -> list[str]:
         """Returns the lines of a part of a file, in which names mean in the script what they meant in the file."""
         edits: dict[tuple[int, int], tuple[int, str]] = {}
-        for node, meaning in chains:
-            new = self._spelled(file, node, meaning)
+        for node, meaning in chains:  # of a dotted name the whole comes first
+            place = node.lineno, node.col_offset
+            new = self._spelled(file, node, meaning) if place not in edits else None
             if new is not None:
-                edits[node.lineno, node.col_offset] = new
+                edits[place] = new
         lines = [line.encode() for line in file.text.split("\n")[first - 1 : last]]
         for (number, start), (end, text) in sorted(edits.items(), reverse=True):
             line = lines[number - first]

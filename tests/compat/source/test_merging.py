@@ -114,3 +114,15 @@ def test_an_import_of_which_nothing_is_known_may_make_layers() -> None:
 def test_a_function_that_imports_by_its_modules_place_stays() -> None:
     blocks = BLOCKS.replace("def build(x, units):\n", "def build(x, units):\n    from . import sizes\n\n")
     assert "def build" not in merged({**FILES, "net/blocks.py": blocks})["train.py"].text
+
+
+def test_a_module_may_have_the_name_of_another_one_in_the_script() -> None:
+    """What comes along is named by itself, not below the module that the script calls otherwise."""
+    script = "from net import sizes as heads\n" + SCRIPT.replace(
+        "from net import heads as H\n", "from net.more import answer\n"
+    )
+    script = script.replace("H.logits(net, 3)", "answer(net, heads.MORE)")
+    more = "from . import heads\n\n\ndef answer(x, n):\n    return heads.logits(x, n)\n"
+    found = merged({**FILES, "train.py": script, "net/more.py": more})["train.py"]
+    assert "return heads_logits(x, n)" in found.text
+    assert "more_heads" not in found.text
