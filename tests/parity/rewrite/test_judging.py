@@ -17,7 +17,7 @@ from estimator_bridge.parity.evidence import StepEvidence
 from estimator_bridge.parity.recording.calls import stacked
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.result import ParityResult, Thresholds
-from estimator_bridge.parity.rewrite.judging import judge_rewrite
+from estimator_bridge.parity.rewrite.judging import is_elsewhere, judge_rewrite
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import Watch, compare_rewrite
 from estimator_bridge.parity.side import Order
@@ -134,6 +134,14 @@ def test_rounding_that_grows_is_no_difference(
 
     assert (result.verdict, result.findings[0].step if result.findings else None) == (verdict, step)
     assert any("rounding that grows" in note for note in result.notes) is (shaken is not None and verdict == "equal")
+
+
+@pytest.mark.parametrize(
+    ("there", "own", "differs"), [(1.05, 1.05, False), (1.5, 1.5, True), (1.5, 1.3, False), (1.5, 1.4, True)]
+)
+def test_a_variable_that_parts_by_itself_may_be_elsewhere(there: float, own: float, differs: bool) -> None:
+    """By hand: it moves by 1 between anchors, and may part by a tenth of that, or by three times the way that it parts by itself."""
+    assert is_elsewhere(*map(np.array, (0.0, 1.0, there, own))) is differs
 
 
 def test_a_verdict_takes_less_than_half_a_kilobyte_a_step(tmp_path: Path) -> None:

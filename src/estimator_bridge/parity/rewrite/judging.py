@@ -52,6 +52,7 @@ from estimator_bridge.parity.values import ROUNDING, equal_arrays, max_abs_diff
 SIDES = ("old", "new")
 ROUNDING_LIMIT = 0.1  # largest rel_diff that is put down to rounding
 ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place grows to that still counts as rounding
+OWN_PARTING = 3.0  # largest multiple of the way that a variable parts by itself from values with errors in their last place
 _ENOUGH_UPDATES = 3  # of a variable that differ: some gradients are rounding in single steps
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
@@ -329,7 +330,7 @@ def _elsewhere(
     ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     known = {name: known_elements(name, np.shape(here[name]), first) for name in trained}
-    return trained, [name for name in trained if _parts(*(side[name][known[name]] for side in (start, here, there, own)))]
+    return trained, [name for name in trained if is_elsewhere(*(side[name][known[name]] for side in (start, here, there, own)))]
 
 
 def _kept_elsewhere(
@@ -340,7 +341,7 @@ def _kept_elsewhere(
     known = {*evidence.new.trainable, *evidence.slots}
     every = [name for name in start if name in here and name in there and name not in known]
     kept = [name for name in every if np.issubdtype(here[name].dtype, np.floating)]
-    return [name for name in kept if _parts(*(side[name] for side in (start, here, there, own)))]
+    return [name for name in kept if is_elsewhere(*(side[name] for side in (start, here, there, own)))]
 
 
 def _between(new: Trace, names: NewNames, before: int, after: int, shaken: Trace | None) -> tuple[dict[str, Any], ...]:
@@ -350,10 +351,17 @@ def _between(new: Trace, names: NewNames, before: int, after: int, shaken: Trace
     return start, here, there, there | (values_at(shaken, names, "at", after) if shaken else {})
 
 
-def _parts(start: Any, here: Any, there: Any, own: Any) -> bool:
-    """Returns True if a variable parts further than rounding, and further than it does by itself from values with errors in their last place."""
+def is_elsewhere(start: Any, here: Any, there: Any, own: Any) -> bool:
+    """Returns True if a variable parts further than rounding lets it part.
+
+    Args:
+        start: Values of the old side at an anchor.
+        here: Its values at the next one.
+        there: Values of the new side there.
+        own: Values of the new side there, if those that it was given had errors in their last place.
+    """
     moved, apart, shaken = (float(np.linalg.norm(one - other)) for one, other in ((here, start), (there, here), (own, there)))
-    return not apart <= max(DRIFT * moved + ROUNDING, ROUNDING_GROWTH * shaken)
+    return not apart <= max(DRIFT * moved + ROUNDING, OWN_PARTING * shaken)
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:
