@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -190,11 +189,9 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
     if VALUES in used and mode not in (None, "train"):
         text = text.replace("):\n", ", checkpoint_path=None):\n", 1)
         text = re.sub(line, rf"\1with {VALUES}(model, checkpoint_path):\n\1    \2", text)
-    if UNCHANGED in used and mode == "eval":
-        text = re.sub(line, rf"\1with {UNCHANGED}(model):\n\1    \2", text)
-    if UNCHANGED in used and mode == "infer":
-        head, loop, rest = text.partition("    for batch in data:\n")
-        text = f"{head}    with {UNCHANGED}(model):\n{textwrap.indent(loop + rest, ' ' * 4)}"
+    if UNCHANGED in used and mode not in (None, "train"):
+        text = re.sub(line, rf"\1with {UNCHANGED}(model, state):\n\1    \2", text)
+        text = text.replace("    data = dataset_of", "    state = {}\n    data = dataset_of", 1)
     if mode is None:
         return text
     if LOADER in used or ELSEWHERE in used:

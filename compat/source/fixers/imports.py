@@ -30,22 +30,23 @@ def with_imports(
         defined: Names that the new script will define itself.
         changes: List to which the outcome is added for imports that stay.
     """
-    reads = _Reads(new)
+    reads, stay = _Reads(new), _Reads()
     new.module.visit(reads)
+    module.visit(stay)
     lines = {code(one): script.line(one) for one in nodes(script.module, cst.ImportFrom)}
-    read = {name for name in reads.names if name not in defined}
+    read = {name for name in reads.names & stay.names if name not in defined}
     return module.visit(_Imports(read, models, lines, changes))
 
 
 class _Reads(cst.CSTVisitor):
-    """Collects the names that stand outside of imports, and are not those of other variables."""
+    """Collects the names that stand outside of imports, and are not those of a script's other variables."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script | None = None) -> None:
         self._script = script
         self.names: set[str] = set()
 
     def visit_Name(self, node: cst.Name) -> None:
-        if self._script.may_be_imported(node):
+        if self._script is None or self._script.may_be_imported(node):
             self.names.add(node.value)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:

@@ -80,6 +80,8 @@ class _NormalForm(cst.CSTTransformer):
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
+        drawn = re.findall(r"\.((?:xavier|variance_scaling)_initializer\w*\(.*)", script.module.code)
+        self._passes_on = bool(drawn) and all(one.startswith("xavier_initializer()") for one in drawn)
         self._own = {f"tensorflow.{name}": own for name, own in OF_CONTRIB.items() if own[0] not in taken}
         self._of_keras = {*layers_of_keras(script, in_functions=not shim)}
         owners = [one for one in nodes(script.module, cst.ClassDef) if self._of_keras.intersection(nodes(one, cst.Call))]
@@ -113,7 +115,7 @@ class _NormalForm(cst.CSTTransformer):
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         given = original_node.value
-        is_module = isinstance(given, cst.Name) and self._script.imported_as(given) == _INITIALIZERS
+        is_module = self._passes_on and isinstance(given, cst.Name) and self._script.imported_as(given) == _INITIALIZERS
         return updated_node.with_changes(
             keyword=original_node.keyword, value=cst.Name(_PASSED_ON) if is_module else updated_node.value
         )

@@ -231,17 +231,20 @@ class _Renaming(cst.CSTTransformer):
 
     def __init__(self, node: cst.CSTNode, names: Mapping[str, str]) -> None:
         super().__init__()
-        self._node = node
         self._names = [names]
+        functions = [one for one in nodes(node, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not node]
+        self._own = {one: [each for each in nodes(one.params, cst.Param) if isinstance(each, cst.Param)] for one in functions}
+        self._inner = {each for own in self._own.values() for each in own}
 
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        inner = nodes(node.params, cst.Param) if node is not self._node else []
-        own = {one.name.value for one in inner if isinstance(one, cst.Param)}
+    def visit_FunctionDef_body(self, node: cst.FunctionDef) -> None:
+        own = {one.name.value for one in self._own.get(node, ())}
         self._names.append({name: new for name, new in self._names[-1].items() if name not in own})
 
-    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+    def leave_FunctionDef_body(self, node: cst.FunctionDef) -> None:
         self._names.pop()
-        return updated_node
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        return updated_node.with_changes(name=original_node.name) if original_node in self._inner else updated_node
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
         return updated_node.with_changes(value=self._names[-1].get(updated_node.value, updated_node.value))

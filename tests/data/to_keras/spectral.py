@@ -31,5 +31,8 @@ def input_fn():
 estimator = tf.estimator.Estimator(model_fn)
 estimator.train(input_fn, steps=3)
 print(sorted(estimator.evaluate(input_fn)), len(list(estimator.predict(input_fn))))
+left_open = estimator.predict(input_fn)
+next(left_open)
 estimator.train(input_fn, steps=3)
+left_open.close()
 print(sorted(estimator.evaluate(input_fn)))

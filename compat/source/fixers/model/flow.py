@@ -354,7 +354,9 @@ def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequen
         if returned.value in tests.bound and not any(returned.value in reads_and_writes(one)[1] for one in before):
             return None
         value = returned if returned.value == "None" else assigned(returned.value, before)
-        if isinstance(value, cst.Name) and value.value == "None" and not _changes_later(returned.value, before):
+        if _changes_later(returned.value, before):
+            value = None
+        elif isinstance(value, cst.Name) and value.value == "None":
             raise _NoSpecError
         returned = value
     if isinstance(returned, cst.Call) and script.called(returned) in _SPECS:
@@ -366,8 +368,10 @@ def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequen
 def _changes_later(name: str, statements: Sequence[Statement]) -> bool:
     """Returns True if a statement behind the last plain assignment of a name, such as a block, gives it another value."""
     value = assigned(name, statements)
-    plain = [place for place, one in enumerate(statements) if value is not None and value in {*nodes(one, cst.Name)}]
-    return any(name in reads_and_writes(one)[1] for one in statements[max(plain, default=-1) + 1 :])
+    if value is None:
+        return False
+    place = next(place for place, one in enumerate(statements) if value in {*nodes(one, type(value))})
+    return any(name in reads_and_writes(one)[1] for one in statements[place + 1 :])
 
 
 def _statements(node: cst.CSTNode | None) -> list[Statement]:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 
@@ -105,7 +106,7 @@ _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
 _MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _UNKNOWN = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
-_OUTSIDE = ("tensorflow", "keras", "tf_keras", "numpy", "functools")
+_OUTSIDE = {"tensorflow", "keras", "tf_keras", "numpy", *sys.stdlib_module_names}
 """Packages whose objects are known, or make no layers."""
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = (
@@ -420,7 +421,7 @@ class _Analysis:
         of_module = [one for one in self._script.module.body if isinstance(one, cst.SimpleStatementLine)]
         values = {name: assigned(name, of_module) for name in _read_by(statements)} | values
         makers = {name: self._script.called(value) for name, value in values.items() if isinstance(value, cst.Call)}
-        given = {name for name, maker in makers.items() if maker and not maker.startswith(_OUTSIDE)}
+        given = {name for name, maker in makers.items() if maker and maker.partition(".")[0] not in _OUTSIDE}
         for call in (each for one in statements for each in nodes(one, cst.Call)):
             if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in given:
                 yield call

@@ -53,11 +53,11 @@ def inlined(
     putting = _Putting(script, functions, wanted)
     statements = [part for one in body for part in putting.of_one_line(one)]
     for _ in range(_MOST):
-        statements = putting.at_the_end(statements)
-        more = putting.put_in(statements, ())
-        if more is None:
+        ended = putting.at_the_end(statements)
+        more = putting.put_in(ended, ())
+        if more is None and ended == statements:
             break
-        statements = more
+        statements = ended if more is None else more
     return statements, list(putting.used)
 
 
@@ -69,15 +69,18 @@ class _Putting:
         self._taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         self.used: dict[str, cst.Call] = {}
 
-    def at_the_end(self, body: Sequence[Statement], around: Sequence[Statement] = ()) -> list[Statement]:
+    def at_the_end(self, body: Sequence[Statement], around: Sequence[Statement] = (), goes_on: bool = False) -> list[Statement]:
         """Returns statements whose last one, if it returns what a function that makes an EstimatorSpec returns, is that function's body.
 
         Args:
             body: Statements of a model function, or of a test in it.
             around: Statements outside of them.
+            goes_on: True if other statements follow.
         """
         body = [
-            self._of_test(one, (*around, *body[:place], *body[place + 1 :])) if isinstance(one, cst.If) else one
+            self._of_test(one, (*around, *body[:place], *body[place + 1 :]), goes_on or place + 1 < len(body))
+            if isinstance(one, cst.If)
+            else one
             for place, one in enumerate(body)
         ]
         last = body[-1] if body else None
@@ -95,7 +98,7 @@ class _Putting:
             or any(
                 only is not None and self._script.origin(only) is one for one in nodes(function, cst.Return)
             )  # it calls itself
-            or (around and not ends(function.body))
+            or (goes_on and not ends(function.body))
             or self._captures(function, others)
         ):
             return list(body)
@@ -127,25 +130,25 @@ class _Putting:
         bindings = [_assigned(cst.Name(names.get(key, key)), value) for key, value in rest.items()]
         return [*body[:-1], *bindings, *inside]
 
-    def _of_test(self, test: cst.If, around: Sequence[Statement]) -> cst.If:
+    def _of_test(self, test: cst.If, around: Sequence[Statement], goes_on: bool) -> cst.If:
         """Returns a test with ``at_the_end`` in each of its branches."""
         rest = test.orelse
         changed: cst.If | cst.Else | None = rest
         if isinstance(rest, cst.If):
-            changed = self._of_test(rest, around)
+            changed = self._of_test(rest, around, goes_on)
         elif rest is not None:
-            changed = rest.with_changes(body=self._of_branch(rest.body, around))
-        body = self._of_branch(test.body, around)
+            changed = rest.with_changes(body=self._of_branch(rest.body, around, goes_on))
+        body = self._of_branch(test.body, around, goes_on)
         is_same = body is test.body and (
             changed is rest or (isinstance(changed, cst.Else) and rest and changed.body is rest.body)
         )
         return test if is_same else test.with_changes(body=body, orelse=changed)
 
-    def _of_branch(self, block: cst.BaseSuite, around: Sequence[Statement]) -> cst.BaseSuite:
+    def _of_branch(self, block: cst.BaseSuite, around: Sequence[Statement], goes_on: bool) -> cst.BaseSuite:
         if not isinstance(block, cst.IndentedBlock):
             return block
         inside = [one for one in block.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        new = self.at_the_end(inside, around)
+        new = self.at_the_end(inside, around, goes_on)
         return block.with_changes(body=new) if new != inside else block
 
     def put_in(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -361,7 +362,7 @@ def is_elsewhere(start: Any, here: Any, there: Any, own: Any) -> bool:
         own: Values of the new side there, if those that it was given had errors in their last place.
     """
     moved, apart, shaken = (float(np.linalg.norm(one - other)) for one, other in ((here, start), (there, here), (own, there)))
-    return not apart <= max(DRIFT * moved + ROUNDING, OWN_PARTING * shaken)
+    return not apart <= max(DRIFT * moved + ROUNDING, OWN_PARTING * shaken if math.isfinite(shaken) else 0.0)
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:

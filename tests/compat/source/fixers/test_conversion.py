@@ -619,3 +619,47 @@ def test_an_import_whose_name_is_another_variable_goes() -> None:
     )
     text = text.replace("estimator = tf.", "def main():\n    estimator = tf.")
     assert "import estimator" not in convert(text).text
+
+
+def test_a_default_of_an_inner_function_is_renamed_and_its_parameter_is_not() -> None:
+    text = "def f(x):\n    net = x\n    def g(v, net=net): return v, net\n    return g(net, net=net)\n"
+    script = Script(text)
+    new = script.renamed(script.module.body[0], {"net": "other"})
+    inner = "def g(v, net=other): return v, net"
+    assert script.module.code_for_node(new) == f"def f(x):\n    other = x\n    {inner}\n    return g(other, net=other)\n"
+
+
+def test_a_spec_that_a_block_changes_is_not_taken_as_it_was() -> None:
+    text = changed(
+        SPECS,
+        "        return spec_of_predictions(logits)\n",
+        "        spec = spec_of_predictions(logits)\n        return spec\n",
+    )
+    text = changed(
+        text,
+        "        return spec\n",
+        "        with tf.name_scope('a'):\n            spec = spec._replace(loss=1)\n        return spec\n",
+    )
+    assert not convert(text).models
+
+
+def test_names_that_are_spelled_anew_need_no_import() -> None:
+    found = convert("from tensorflow import flags, logging\nflags.DEFINE_string('a', '', '')\nlogging.info('a')\n")
+    assert "from tensorflow" not in found.text
+    assert not found.changes
+
+
+def test_what_the_standard_library_returns_makes_no_layers() -> None:
+    made = "import collections\n\nPair = collections.namedtuple('Pair', 'a')\n\n\ndef model_fn("
+    text = changed(ONE_MODEL, "def model_fn(", made, NET, "logits = Pair(net(features)).a; same = (")
+    assert convert(text).models
+
+
+def test_a_helper_for_the_rest_of_the_modes_may_fall_off_its_end() -> None:
+    rest = "def spec_of_rest(logits, labels, loss, mode, params):\n    if mode == tf.estimator.ModeKeys.TRAIN:\n        return spec_of_training(params['rate'], loss)\n    if mode == tf.estimator.ModeKeys.EVAL:\n        return spec_of_evaluation(logits, labels, loss)\n\n\ndef model_fn("
+    text = changed(SPECS, "def model_fn(", rest)
+    start = text.index("    if mode == tf.estimator.ModeKeys.TRAIN:", text.index("def model_fn("))
+    end = text.index("def input_fn")
+    last = "    if mode == tf.estimator.ModeKeys.PREDICT:\n        return None\n    else:\n        return spec_of_rest(logits, labels, loss, mode, params)\n"
+    text = f"{text[:start]}{last}\n\n{text[end:]}"
+    assert convert(text).models

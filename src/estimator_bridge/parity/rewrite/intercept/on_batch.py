@@ -164,10 +164,15 @@ def write_predicted(session: Session, call: str, results: Sequence[Any]) -> None
     """
     outputs = [result if isinstance(result, dict) else _numbered(result) for result in results]
     rows = {
-        key: [np.asarray(row) for one in outputs for row in np.atleast_1d(one[key])][:MAX_PREDICTIONS] for key in outputs[0]
+        key: [np.asarray(row) for one in outputs for row in _rows(one[key])][:MAX_PREDICTIONS] for key in outputs[0]
     }  # perhaps ragged
     np.savez(session.trace.predictions(call), **{f"key:{key}": stacked(values) for key, values in rows.items()})
     session.trace.write("predicted", call=call)
+
+
+def _rows(output: Any) -> Any:
+    """Returns the rows of an output; a number is one."""
+    return [output] if isinstance(output, (bool, int, float)) or getattr(output, "shape", None) == () else output
 
 
 def _numbered(result: Any) -> dict[Any, Any]:
