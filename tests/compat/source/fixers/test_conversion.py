@@ -650,16 +650,23 @@ def test_names_that_are_spelled_anew_need_no_import() -> None:
 
 
 def test_what_the_standard_library_returns_makes_no_layers() -> None:
-    made = "import collections\n\nPair = collections.namedtuple('Pair', 'a')\n\n\ndef model_fn("
-    text = changed(ONE_MODEL, "def model_fn(", made, NET, "logits = Pair(net(features)).a; same = (")
+    text = changed(
+        ONE_MODEL,
+        *("import tensorflow as tf\n", "import collections\nimport tensorflow as tf\n"),
+        *("NETS = {", "Pair = collections.namedtuple('Pair', 'a')\nNETS = {"),
+        *(NET, "logits = Pair(net(features)).a; same = ("),
+    )
     assert convert(text).models
 
 
-def test_a_helper_for_the_rest_of_the_modes_may_fall_off_its_end() -> None:
-    rest = "def spec_of_rest(logits, labels, loss, mode, params):\n    if mode == tf.estimator.ModeKeys.TRAIN:\n        return spec_of_training(params['rate'], loss)\n    if mode == tf.estimator.ModeKeys.EVAL:\n        return spec_of_evaluation(logits, labels, loss)\n\n\ndef model_fn("
-    text = changed(SPECS, "def model_fn(", rest)
-    start = text.index("    if mode == tf.estimator.ModeKeys.TRAIN:", text.index("def model_fn("))
-    end = text.index("def input_fn")
-    last = "    if mode == tf.estimator.ModeKeys.PREDICT:\n        return None\n    else:\n        return spec_of_rest(logits, labels, loss, mode, params)\n"
-    text = f"{text[:start]}{last}\n\n{text[end:]}"
+def test_a_helper_for_the_last_modes_may_fall_off_its_end() -> None:
+    text = changed(
+        SPECS,
+        *("def spec_of_evaluation(logits, labels, loss):", "def spec_of_evaluation(logits, labels, loss, mode):"),
+        *("spec_of_evaluation(logits, labels, loss)\n", "spec_of_evaluation(logits, labels, loss, mode)\n"),
+        *(
+            "    return tf.estimator.EstimatorSpec(mode=tf.estimator.ModeKeys.EVAL",
+            "    if mode == tf.estimator.ModeKeys.EVAL:\n        return tf.estimator.EstimatorSpec(mode=tf.estimator.ModeKeys.EVAL",
+        ),
+    )
     assert convert(text).models
