@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest import mock
 
+import numpy as np
+
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.intercept.on_batch import write_predicted
 from estimator_bridge.parity.rewrite.intercept.own_evaluations import own_evaluation
 
 
@@ -23,3 +28,12 @@ def test_a_loop_at_a_step_without_an_evaluation_is_none() -> None:
 
     assert own_evaluation(session, None, None, [], {}) is None
     session.note.assert_not_called()
+
+
+def test_a_number_among_the_outputs_of_a_batch_is_one_row(tmp_path: Path) -> None:
+    session = mock.Mock(trace=Trace(tmp_path))
+    session.trace.make()
+    write_predicted(session, "predict-0", [{"mean": 1.0, "logits": np.ones((2, 3))}, {"mean": 2.0, "logits": np.ones((2, 3))}])
+    with np.load(session.trace.predictions("predict-0")) as saved:
+        assert saved["key:mean"].tolist() == [1.0, 2.0]
+        assert saved["key:logits"].shape == (4, 3)
