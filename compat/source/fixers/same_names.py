@@ -79,9 +79,9 @@ def public_name(name: str) -> str:
     """
     if found := _IN_CONTRIB.match(name):
         return public_name(f"tensorflow.contrib.{found[1]}.{found[2]}")
-    file = next((one for one in NAMESPACES if name.startswith(f"{one}.")), None)
-    if file is not None:
-        public = name.replace(f"{file}.", NAMESPACES[file], 1)
+    if name.startswith("tensorflow.python."):
+        file = next((one for one in NAMESPACES if name.startswith(f"{one}.")), name)
+        public = name.replace(f"{file}.", NAMESPACES.get(file, ""), 1)
         return public if load_surface(installed_version()).has(public) else name
     below = name.removeprefix("tensorflow.")
     owner, _, method = below.rpartition(".")

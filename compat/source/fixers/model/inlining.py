@@ -93,11 +93,10 @@ class _Putting:
         if (
             function is None
             or given is None
+            or call is None
             or function.decorators
             or not makes(self._script, function, SPEC)
-            or any(
-                only is not None and self._script.origin(only) is one for one in nodes(function, cst.Return)
-            )  # it calls itself
+            or self._script.origin(call) in nodes(function, cst.Call)  # it calls itself
             or (goes_on and not ends(function.body))
             or self._captures(function, others)
         ):
@@ -197,7 +196,8 @@ class _Putting:
     def _apart(self, statement: Statement) -> list[Statement] | None:
         """Returns an assignment of the first call inside of an expression that has to be put in, and the statement with its name.
 
-        Several statements of one line are returned in lines of their own. None if there is no such call, if it is not always made, or if the expression makes a layer before: they are counted in order.
+        Several statements of one line are returned in lines of their own. None if there is no such call, if it is not always made, or if the
+        expression makes a layer before: they are counted in order.
         """
         parts = self.of_one_line(statement)
         if len(parts) > 1:
