@@ -23,6 +23,26 @@ _Placed = list[tuple[ast.AST, Place]]
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
+def module_of_call(node: ast.AST) -> str:
+    """Returns the module that a call such as ``import_module("a.b")`` imports; empty for all else.
+
+    Args:
+        node: Node of a syntax tree.
+
+    Example:
+        >>> module_of_call(ast.parse('importlib.import_module("a.b")').body[0].value)
+        'a.b'
+    """
+    if not isinstance(node, ast.Call) or len(node.args) != 1:
+        return ""
+    (first,) = node.args
+    function = ast.unparse(node.func).rpartition(".")[2]
+    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return (
+        str(first.value) if function in ("import_module", "__import__") and is_text and isinstance(first, ast.Constant) else ""
+    )
+
+
 class Names:
     r"""The nodes of a module in the order of the source, each with its place, and the meaning of its names.
 
@@ -44,7 +64,7 @@ class Names:
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope(tree, None)
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
-        self.imports: list[tuple[str, ast.stmt, Place]] = []
+        self.imports: list[tuple[str, ast.stmt | ast.Call, Place]] = []
         self.stars: list[tuple[str, ast.stmt, Place]] = []
         self._nodes: dict[type[ast.AST], list[Any]] = defaultdict(list)
         pending: _Placed = [(tree, Place(self.module))]
@@ -104,10 +124,11 @@ class Names:
         return None
 
     def _imported_by_call(self, node: ast.Call, scope: Scope, seen: frozenset[int]) -> str | None:
-        first = node.args[0] if node.args else None
-        if not isinstance(first, ast.Constant) or not isinstance(first.value, str) or len(node.args) > 1:
-            return None
-        return first.value if self.resolve(node.func, scope, seen) in _IMPORTERS else None
+        return module_of_call(node) or None if self.resolve(node.func, scope, seen) in _IMPORTERS else None
+
+    def _call(self, node: ast.Call, place: Place) -> None:
+        if module_of_call(node):
+            self.imports.append((module_of_call(node), node, place))
 
     # A method for each class of nodes that binds names or changes its children's place, named as the class in lower case.
     # It returns the children to visit, each with its place, or None for all in the same place.

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from estimator_bridge.compat.source.names import module_of_call
 from estimator_bridge.compat.source.reading import Source, find_modules, resolved
 
 _Lines = tuple[int, int]
@@ -185,7 +186,7 @@ def _imported_names(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
-        return []
+        return list(filter(None, [module_of_call(node)]))
     module = "." * node.level + (node.module or "")
     return [
         module if alias.name == "*" else f"{module}{'' if module.endswith('.') else '.'}{alias.name}" for alias in node.names

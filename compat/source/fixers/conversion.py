@@ -37,7 +37,16 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
-from estimator_bridge.compat.source.fixers.model.layers import FUSED_NORMS, OWN_FUNCTIONS, frozen, is_contrib, of_core
+from estimator_bridge.compat.source.fixers.model.layers import (
+    FUSED_NORMS,
+    NAME_SCOPE,
+    OF_NETWORK,
+    OWN_FUNCTIONS,
+    frozen,
+    is_contrib,
+    of_core,
+    of_network,
+)
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.normal_form import OF_SUPPORT, in_normal_form
@@ -237,7 +246,17 @@ def _converted(
     )
     calls.used.update(
         name
-        for name in (KERNELS, GRAPH, KEPT_METRICS, LOADER, FUSED_NORMS[0], *OWN_FUNCTIONS.values(), *OF_SUPPORT)
+        for name in (
+            KERNELS,
+            GRAPH,
+            KEPT_METRICS,
+            LOADER,
+            FUSED_NORMS[0],
+            OF_NETWORK,
+            NAME_SCOPE,
+            *OWN_FUNCTIONS.values(),
+            *OF_SUPPORT,
+        )
         if re.search(rf"\b{name}[(,)]", moved.code)
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
@@ -286,12 +305,15 @@ class _Without(cst.CSTTransformer):
 
 def _model_classes(
     script: Script, changes: list[Change], shim: bool
-) -> tuple[dict[str, cst.ClassDef], set[str], set[str], set[cst.CSTNode]]:
-    """Returns the class of each model function that can be converted, functions that classes contain, those that make layers, and frozen norms."""
+) -> tuple[dict[str, cst.ClassDef], set[str], dict[str, bool], set[cst.CSTNode]]:
+    """Returns the class of each model function that can be converted, functions that classes contain, those that stay, and frozen norms.
+
+    A function that stays is True in the dict if the network calls it, and False if the updates or metrics do.
+    """
     functions = _functions(script)
     found: dict[str, cst.ClassDef] = {}
     inside: set[str] = set()
-    shimmed: set[str] = set()
+    shimmed: dict[str, bool] = {}
     norms: set[cst.CSTNode] = set()
     every: list[ModelFunction] = []
     aliases = [one for one in nodes(script.module, cst.ImportAlias) if isinstance(one, cst.ImportAlias)]
@@ -311,7 +333,7 @@ def _model_classes(
             taken.add(written.name.value)
         found[name] = _with_comments([*(functions[one] for one in parts.inlined), functions[name]], written)
         inside.update(parts.inlined)
-        shimmed |= (parts.shimmed or set()) | parts.updating
+        shimmed |= dict.fromkeys(parts.shimmed or (), True) | dict.fromkeys(parts.updating, False)
         norms |= parts.frozen
         every.append(parts)
         line = script.line(functions[name])
@@ -356,17 +378,18 @@ def _name_inside(names: Sequence[str]) -> str:
 
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
     """Returns the parts of a model function, and its class: with layers that ``__init__`` makes and an optimizer of Keras, if possible."""
-    ways = [(False, False), (False, True), *([(True, False), (True, True)] if shim else [])]
-    for way in ways[:-1]:
+    bodies = [False, True] if shim else [False]
+    ways = [(body, updates, labels) for labels in (False, True) for body in bodies for updates in (False, True)]
+    for way in ways:
         with contextlib.suppress(UnconvertibleError):
             return _one_way(script, function, *way)
-    return _one_way(script, function, *ways[-1])
+    return _one_way(script, function, *ways[len(ways) // 2 - 1])
 
 
 def _one_way(
-    script: Script, function: cst.FunctionDef, keeps_network: bool, keeps_updates: bool
+    script: Script, function: cst.FunctionDef, keeps_network: bool, keeps_updates: bool, reads_labels: bool
 ) -> tuple[ModelFunction, cst.ClassDef]:
-    parts = take_apart(script, function, keeps_network, keeps_updates)
+    parts = take_apart(script, function, keeps_network, keeps_updates, reads_labels)
     return parts, write_class(script, parts)
 
 
@@ -416,7 +439,7 @@ class _Calls(Marking):
         calls: EstimatorCalls,
         classes: dict[str, cst.ClassDef],
         unused: set[str],
-        shimmed: set[str],
+        shimmed: dict[str, bool],
         norms: set[cst.CSTNode],
         is_kept: bool,
         changes: list[Change],
@@ -572,11 +595,14 @@ class _Calls(Marking):
             if self._script.origin(original_node) in self._norms:
                 updated_node = frozen(original_node, updated_node)
             shimmed = self._in_shim and is_contrib(self._script.called(original_node))
-            text = (
-                of_core(self._script, original_node, updated_node)
-                if shimmed
-                else self._calls.converted(original_node, updated_node)
-            )
+            makes = bool(self._functions) and self._shimmed.get(self._functions[0], False)
+            text = of_network(self._script, original_node, updated_node) if makes else None
+            if text is None:
+                text = (
+                    of_core(self._script, original_node, updated_node)
+                    if shimmed
+                    else self._calls.converted(original_node, updated_node)
+                )
         except UnconvertibleError as reason:
             self._stays(original_node, reason.name, reason.message)
             return updated_node

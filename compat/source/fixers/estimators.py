@@ -238,7 +238,9 @@ class EstimatorCalls:
         self.makers: set[str] = set()
         self._find_models(assigned)
         self._configs: set[str] = set()
-        self._configs = {name for name, value in assigned if self.is_config(value)}
+        given = [one for node in nodes(script.module, cst.Call) if script.called(node) in ESTIMATORS for one in node.children]
+        taken = [one.value for one in given if isinstance(one, cst.Arg) and one.keyword and one.keyword.value == "config"]
+        self._configs = {name for name, value in assigned if self.is_config(value)} | {*map(simple_name, taken)} - {""}
         self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
         self.hooks = plain_hooks(script)

@@ -27,6 +27,7 @@ _TABLES = {
     "index_to_string_table_from_file": ("lines_of_numbers", ("vocabulary_file", "vocab_size", "default_value", "name")),
     "index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
 }
+_LARS = ("learning_rate", "momentum", "weight_decay", "eeta", "epsilon", "name", "skip_list", "use_nesterov")
 _F1 = ("labels", "predictions", "weights", "num_thresholds", "metrics_collections", "updates_collections", "name")
 OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
@@ -34,6 +35,11 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
     **{f"{owner}.{name}": row for owner in ("contrib.lookup", "python.ops.lookup_ops") for name, row in _TABLES.items()},
     "contrib.metrics.f1_score": ("best_f1_score", _F1),
+    "contrib.opt.LARSOptimizer": ("MomentumByNorms", _LARS),
+    "contrib.opt.LazyAdamOptimizer": (
+        "AdamOfGatheredRows",
+        ("learning_rate", "beta1", "beta2", "epsilon", "use_locking", "name"),
+    ),
 }
 """Functions of contrib, those of the support code that compute the same, and their parameters."""
 _INITIALIZERS, _PASSED_ON = "tensorflow.contrib.layers.python.layers.initializers", "initializers_of_contrib"

@@ -72,6 +72,7 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "sparse_tensor_to_dense": ("sparse.to_dense", 1, ("sp_input", "default_value", "name")),
     "squeeze": ("squeeze", 2, ("input", "axis", "name")),
     "string_to_number": ("strings.to_number", 2, ("out_type", "name")),
+    "tpu.bfloat16_scope": ("compat.v1.tpu.bfloat16_scope", 1, ("name",)),
     "transpose": ("transpose", 2, ("a", "perm", "name")),
     "zeros_like": ("zeros_like", 1, ("dtype", "name")),
 }

@@ -22,7 +22,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, asked_scope, of_whole_model
-from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core
+from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core, of_network
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
@@ -44,7 +44,8 @@ class NAME(tf_keras.Model):
         LAYERS
         self.compile(optimizer=OPTIMIZER)
 
-    def call(self, FEATURES, training=False):
+    def call(self, GIVEN, training=False):
+        PAIR
         PARAMS
         NETWORK
         return OUTPUTS
@@ -64,6 +65,7 @@ class NAME(tf_keras.Model):
 _EVALUATION = """
     def test_step(self, data):
         x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        WITH_LABELS
         y_pred = self(x, training=False)
         EVALUATED
         return EVALUATION_RESULTS
@@ -102,9 +104,15 @@ _UPDATES = """
 
     def train_step(self, data):
         x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        WITH_LABELS
         y_pred = self(x, training=True)
         self.update(x, y, y_pred)
         return self.compute_metrics(x, y, y_pred, sample_weight)
+"""
+_PAIRED = """
+    def STEP(self, data):
+        x, y, sample_weight = tf_keras.utils.unpack_x_y_sample_weight(data)
+        return super().STEP(((x, y), y, sample_weight))
 """
 GRAPH, LOADER, KEPT_METRICS = "graph_of_updates", "init_from_checkpoint", "MetricsOfGraph"
 """Functions of the new script: below the first, updates stay as they are; the second gives variables the values of a checkpoint; the last
@@ -123,9 +131,12 @@ _VARIABLES = (
     "tensorflow.nn.dynamic_rnn",
     "tensorflow.nn.bidirectional_dynamic_rnn",
 )
-_ARGUMENTS = frozenset({"self", "params", "model_dir", "config", "x", "y", "y_pred", "sample_weight", "data"})
+_ARGUMENTS = frozenset(
+    {"self", "params", "model_dir", "config", "x", "y", "y_pred", "sample_weight", "data", "features_and_labels"}
+)
 """Arguments of the methods of a class."""
 _AROUND = (cst.For, cst.While, cst.With, cst.FunctionDef, cst.Lambda, cst.BaseComp)
+_STATEMENTS = (cst.SimpleStatementLine, cst.If, cst.For, cst.While, cst.With, cst.Try, cst.FunctionDef)
 _PREDICT = """
     def predict_step(self, data):
         FEATURES = data[0] if isinstance(data, tuple) else data
@@ -201,8 +212,12 @@ class _Writer:
             around = _AGAIN
         elif self._reads_names():
             around = _PLAIN
+        if parts.reads_labels:
+            steps = ("train_step", "test_step")
+            text += "".join(_PAIRED.replace("STEP", step) for step in steps if f"def {step}(" not in text)
+            text = text.replace("self(FEATURES, training=False)", "self((FEATURES, None), training=False)")
         text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
-        changed = self._changed(parts.network, self._lifting)
+        changed = self._changed(self._in_scopes(), self._lifting)
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
@@ -224,12 +239,16 @@ class _Writer:
             "EVALUATION_RESULTS": "self.compute_metrics(x, y, y_pred, sample_weight)"
             + (" | self.metrics_of_graph(x, y, y_pred)" if kept else ""),
             "FEATURES": parts.features,
+            "GIVEN": "features_and_labels" if parts.reads_labels else parts.features,
             "ALL_ARGUMENTS": ", ".join(["self", *bound, "params=None", "model_dir=None", "config=None"]),
             "KEPT_METRICS": code(kept) if kept else "",
             "PREDICTIONS": code(parts.predictions) if parts.predictions is not None else "",
         }
         blocks: dict[str, Sequence[Statement]] = {
-            "MORE": [_line(f"self.{self._attribute(one)} = {one.name.value}") for one in parts.more],
+            "MORE": [
+                *(_line(f"self.{self._attribute(one)} = {one.name.value}") for one in parts.more),
+                *([_line("self.reads_labels = True")] if parts.reads_labels and parts.initial else []),
+            ],
             "DOCSTRING": [self._docstring()],
             "CONDITIONS": before,
             "PREPARED": [
@@ -239,6 +258,8 @@ class _Writer:
             "LAYERS": made,
             "SIGNATURES": [_line(f"self.signature_names = {list(parts.signatures)}")] if parts.signatures is not None else [],
             "PARAMS": [*self._params(network), *self._mode(network)],
+            "PAIR": [_line(f"{parts.features}, {parts.labels} = features_and_labels")] if parts.reads_labels else [],
+            "WITH_LABELS": [_line("x = x, y  # the network has the labels, too")] if parts.reads_labels else [],
             "NETWORK": network,
             "LOSS_INPUTS": self._inputs(parts.loss, [parts.loss_value]),
             "LOSS": loss,
@@ -265,6 +286,16 @@ class _Writer:
         assert isinstance(filled, cst.ClassDef)
         self._check_names(filled)
         return filled
+
+    def _in_scopes(self) -> list[Statement]:
+        """Returns the network with the scopes of variables around its statements."""
+        network: list[Statement] = [*self._parts.network]
+        for scope in reversed(self._parts.scopes):
+            inside = {*nodes(scope, *_STATEMENTS)}
+            first = next((place for place, one in enumerate(self._parts.network) if one in inside), None)
+            if first is not None:
+                network[first:] = [scope.with_changes(body=cst.IndentedBlock(network[first:]))]
+        return network
 
     def _check_names(self, written: cst.ClassDef) -> None:
         """Raises if a method reads a name of the model function that has no value in it."""
@@ -371,7 +402,7 @@ class _Writer:
     def _inputs(self, statements: Sequence[Statement], values: Sequence[cst.CSTNode], own: str = "") -> list[Statement]:
         """Returns the assignments that give a method the names that it reads."""
         parts, read = self._parts, _read([*statements, *values])
-        given = {parts.features: "x"} if own != "features" else {}
+        given = {parts.features: "x[0]" if parts.reads_labels else "x"} if own != "features" else {}
         if own != "features" and parts.labels:
             given[parts.labels] = "y"
         given |= {name: f'y_pred["{name}"]' for name in parts.outputs}
@@ -466,6 +497,11 @@ class _InMethod(cst.CSTTransformer):
         if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
             assert isinstance(original_node, cst.Call)
             return self._layer(original_node, updated_node)
+        in_network = self._parts.shimmed is not None and not self._updates
+        if in_network and isinstance(original_node, cst.Call) and isinstance(updated_node, cst.Call):
+            text = of_network(self._script, original_node, updated_node)
+            if text is not None:
+                return parsed(text)
         if isinstance(updated_node, cst.Call) and self._script.origin(original_node) in self._parts.untold:
             return not_training(updated_node)
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
@@ -520,7 +556,7 @@ class _InMethod(cst.CSTTransformer):
             first = given.get("name_or_scope") if given is not None and known else None
             if name != "tensorflow.variable_scope" or first is None:
                 raise UnconvertibleError(
-                    node, "with", "layers are made in a block that is no plain variable scope; take it away"
+                    item.item, "with", "layers are made in a block that is no plain variable scope; take it away"
                 )
             return first
         return None

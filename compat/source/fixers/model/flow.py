@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
@@ -331,6 +331,15 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
         if spec is not None:
             return spec
     return None
+
+
+def scopes_with_returns(script: Script, body: Iterable[Statement]) -> Iterator[cst.With]:
+    """Yields the scopes of variables in which a model function returns, the outermost first."""
+    for one in body:
+        if isinstance(one, cst.With) and _returns(one):
+            if any(script.called(item.item) == "tensorflow.variable_scope" for item in one.items):
+                yield one
+            yield from scopes_with_returns(script, _statements(one.body))
 
 
 def _only_changes(tests: ModeTests, statement: cst.If) -> bool:

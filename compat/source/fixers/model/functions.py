@@ -28,10 +28,11 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     is_text,
     needed_for,
     reads_and_writes,
+    scopes_with_returns,
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
-from estimator_bridge.compat.source.fixers.model.layers import is_keras, layer_function
+from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, is_keras, layer_function
 from estimator_bridge.compat.source.fixers.model.updates import (
     NORMS,
     OPTIMIZE_LOSS,
@@ -41,6 +42,7 @@ from estimator_bridge.compat.source.fixers.model.updates import (
     Updates,
     find_updates,
     unwrapped,
+    updates_of_keras,
 )
 from estimator_bridge.compat.source.fixers.script import (
     LOGGERS,
@@ -71,7 +73,7 @@ _OF_WHOLE_MODEL = {
 _REFUSED = {
     "tensorflow.train.get_global_step": "the network or its loss depends on the step; count steps in the model",
     "tensorflow.train.get_or_create_global_step": "the network or its loss depends on the step; count steps in the model",
-    "tensorflow.Variable": "each step would make it anew; make it in __init__ of the model",
+    VARIABLE: "each step would make it anew; make it in __init__ of the model",
     "tensorflow.get_collection": "collections are not filled outside of a graph; keep the tensors in variables",
     "tensorflow.add_to_collection": "collections are not filled outside of a graph; keep the tensors in variables",
     "tensorflow.losses.get_total_loss": "losses are not collected outside of a graph; add them up",
@@ -98,7 +100,7 @@ _WITH_AVERAGES = (
 )
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _KERAS_NORM = "BatchNormalization"
-_MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
+_MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
@@ -112,6 +114,7 @@ _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not r
 _WITHOUT_EFFECT = (
     "tensorflow.set_random_seed",
     "tensorflow.summary.",
+    "tensorflow.contrib.summary.scalar",
     "tensorflow.logging.",
     "tensorflow.identity",
     "logging.",
@@ -142,6 +145,8 @@ class ModelFunction:
         more: Arguments that only the script knows, which it binds before an Estimator calls the function.
         tests: Conditions on the mode.
         network: Statements that need neither labels nor trained variables.
+        reads_labels: True if the network has the labels, too, which predictions have not.
+        scopes: Scopes of variables around statements of the network, the outermost first.
         loss: Statements of the loss that need them.
         loss_value: The loss.
         evaluation: Statements of the loss of evaluations, and that loss, if it is another one; else None.
@@ -172,6 +177,8 @@ class ModelFunction:
     more: tuple[cst.Param, ...]
     tests: ModeTests
     network: tuple[Statement, ...]
+    reads_labels: bool
+    scopes: tuple[cst.With, ...]
     loss: tuple[Statement, ...]
     loss_value: cst.BaseExpression
     evaluation: tuple[tuple[Statement, ...], cst.BaseExpression] | None
@@ -232,7 +239,9 @@ def asked_scope(script: Script, node: cst.CSTNode) -> cst.BaseExpression | None:
     return None if given is None or code(given.get("scope", cst.Name("None"))) == "None" else given["scope"]
 
 
-def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False, keeps_updates: bool = False) -> ModelFunction:
+def take_apart(
+    script: Script, function: cst.FunctionDef, shim: bool = False, keeps_updates: bool = False, reads_labels: bool = False
+) -> ModelFunction:
     """Finds the parts of a model function.
 
     Args:
@@ -240,25 +249,29 @@ def take_apart(script: Script, function: cst.FunctionDef, shim: bool = False, ke
         function: The function.
         shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
         keeps_updates: True to keep what updates the variables as it is, if Keras has no such optimizer.
+        reads_labels: True to give the labels to the network, which has what predictions need: they are None in a prediction.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    return _Analysis(script, function, shim, keeps_updates).result()
+    return _Analysis(script, function, shim, keeps_updates, reads_labels).result()
 
 
 class _Analysis:
-    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool, keeps_updates: bool) -> None:
+    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool, keeps_updates: bool, reads_labels: bool) -> None:
         self._script = script
         self._function = function
         self._shim = shim
         self._keeps_updates = keeps_updates
+        self._reads_labels = reads_labels
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
         self._features = "features" if "features" in names else names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
+        if reads_labels and not self._labels:
+            raise UnconvertibleError(function, "the model function", "it has no labels")
         self._more = [
             one
             for place, one in enumerate(function.params.params)
@@ -295,6 +308,8 @@ class _Analysis:
         self._initial = self._take_initial_values()
         self._received = self._take_received()
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
+        asked, one = self._specs.get(Mode.PREDICT, {}).get("predictions"), self._branches.get(Mode.PREDICT)
+        self._of_predictions = {*needed_for(_read(asked), one.statements)} if asked is not None and one is not None else set()
 
     def _check_methods(self) -> None:
         """Raises if a call of what stands for a method is left: its function would assign variables of its own."""
@@ -355,7 +370,7 @@ class _Analysis:
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
-            tuple(self._in_order(network)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions,
+            tuple(self._in_order(network)), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
             self._reached(network)[1] if self._shim else None, self._reached([*kept, *([*measured, kept_metrics] if kept_metrics else [])])[1],
@@ -403,16 +418,19 @@ class _Analysis:
         later = [statement for statement in needed if self._asks_whole_model(statement)]
         late_names = {name for statement in later for name in reads_and_writes(statement)[1]}
         tainted, _ = tainted_by({self._labels, *late_names} - {""}, needed)
+        if self._reads_labels:
+            tainted = [each for each in tainted if each not in self._of_predictions]
         late = [statement for statement in needed if statement in tainted or statement in later]
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
             self._check(statement)
         for call in () if self._shim else self._returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), _UNKNOWN)
-        for made in (each for one in late for each in nodes(one, cst.Call)):
-            if self._script.called(made) == "tensorflow.get_variable":
+        own = [self._own[name] for name in self._reached(late)[1]]
+        for made in (each for one in (*late, *own) for each in nodes(one, cst.Call)):
+            if self._script.called(made) in ("tensorflow.get_variable", VARIABLE):
                 message = "it is made behind the labels; make the variable in the network"
-                raise UnconvertibleError(made, "tf.get_variable", message)
+                raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), message)
         return network, late
 
     def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:
@@ -422,6 +440,9 @@ class _Analysis:
         values = {name: assigned(name, of_module) for name in _read_by(statements)} | values
         makers = {name: self._script.called(value) for name, value in values.items() if isinstance(value, cst.Call)}
         given = {name for name, maker in makers.items() if maker and maker.partition(".")[0] not in _OUTSIDE}
+        given |= {
+            name for name, value in values.items() if isinstance(value, cst.Call) and simple_name(value.func) == "getattr"
+        }
         for call in (each for one in statements for each in nodes(one, cst.Call)):
             if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in given:
                 yield call
@@ -498,8 +519,8 @@ class _Analysis:
         """Returns True for a call that the graph of a step answers as that of TensorFlow 1 did."""
         name = self._script.called(call)
         asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and call.args else ""
-        known = name in (*STEPS, "tensorflow.Variable") or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
-        return (updates and known) or ((updates or self._shim) and name == "tensorflow.control_dependencies")
+        known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
+        return (updates and known) or ((updates or self._shim) and name in ("tensorflow.control_dependencies", VARIABLE))
 
     def _is_frozen(self, call: cst.Call) -> bool:
         """Returns True for a call of batch norm that trains, and whose averages nothing updates."""
@@ -577,23 +598,28 @@ class _Analysis:
         untold = set[cst.CSTNode]()
         for one, what in objects:
             names = sorted(self._keras_names(what))
-            norms = self._norms_of_keras(what)
-            self._frozen |= norms
-            averages = next(
-                (name for name in names if name.startswith(_WITH_AVERAGES) and not (norms and name == _KERAS_NORM)), None
-            )
-            if averages:
-                message = (
-                    "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
-                )
-                raise UnconvertibleError(one, averages, message)
-            drops = any(re.search("Dropout|Noise", name) for name in names)
-            if not _says_training(one) and (drops or code(one.func) in told):
+            averages = [name for name in names if name.startswith(_WITH_AVERAGES)]
+            if averages and _says_training(one) and not self._runs_updates_of_keras():
+                norms = self._norms_of_keras(what)
+                if set(averages) - ({_KERAS_NORM} if norms else set()):
+                    message = "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
+                    raise UnconvertibleError(one, averages[0], message)
+                self._frozen |= norms
+            has_modes = bool(averages) or any(re.search("Dropout|Noise", name) for name in names)
+            if not _says_training(one) and (has_modes or code(one.func) in told):
                 untold.add(one)
-            if drops and one in untold and symbolic:
+            if has_modes and one in untold and symbolic:
                 message = "the call of a whole network of Keras says if it trains; make the network in a function of its own"
                 raise UnconvertibleError(one, code(one.func), message)
         return frozenset(untold)
+
+    def _runs_updates_of_keras(self) -> bool:
+        """Returns True if the updates that ``model.get_updates_for(tensor)`` tells are passed on to the operation that trains."""
+        calls = [one for each in self._body for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
+        waits = [one for one in calls if self._script.called(one) in ("tensorflow.group", "tensorflow.control_dependencies")]
+        lines = [one for one in unwrapped(self._body) if any(updates_of_keras(each) for each in nodes(one, cst.Call))]
+        read = {name for one in waits for name in _read(one)}
+        return bool(read & _bound(lines)) or any(updates_of_keras(one) for each in waits for one in nodes(each, cst.Call))
 
     def _norms_of_keras(self, made: cst.Call) -> set[cst.CSTNode]:
         """Returns the calls that make batch norm of Keras, whose averages TensorFlow 1 does not update: Keras adds nothing to UPDATE_OPS.
@@ -667,9 +693,7 @@ class _Analysis:
             one: The branch of the mode.
             read: Names that other statements of it read.
         """
-        if any(
-            self._makes_variables(each) or any(self._makes_layers(name, frozenset()) for name in _read(each)) for each in own
-        ):
+        if any(map(self._makes, own)):
             return False
         order = list(one.statements)
         for each in own:
@@ -897,6 +921,10 @@ class _Analysis:
         made = assigned(value.value, one.statements) if isinstance(value, cst.Name) else None
         return [found for found in (value, made) if found is not None]
 
+    def _makes(self, statement: Statement) -> bool:
+        """Returns True for a statement that makes layers or variables, by itself or by functions of the script."""
+        return self._makes_variables(statement) or any(self._makes_layers(name, frozenset()) for name in _read(statement))
+
     def _makes_variables(self, statement: Statement) -> bool:
         names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
         return any(name.startswith(_MAKERS) for name in names)
@@ -927,7 +955,8 @@ class _Analysis:
         for statement in rest:
             if isinstance(statement, cst.FunctionDef):
                 continue  # nothing calls it
-            self._check(statement)
+            if self._script.called(assigned_value(statement)) not in STEPS:
+                self._check(statement)
             if "regularizer" in code(statement) and self._makes_variables(statement) and self._adds_penalties():
                 message = (
                     "nothing reads this layer, but the loss has its penalty; take the layer out of the old script, or use it"
@@ -966,6 +995,7 @@ class _Analysis:
             | cst.AugAssign
             | cst.Assert
             | cst.Pass
+            | cst.Raise
             | cst.Import
             | cst.ImportFrom
             | cst.FunctionDef

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, parsed
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, parsed
 
 _WEIGHTS = (
     "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
@@ -130,6 +130,7 @@ _RENAMED: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
 EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
 """Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
+VARIABLE, OF_NETWORK, NAME_SCOPE = "tensorflow.Variable", "variable_of_network", "open_name_scope"
 OWN_FUNCTIONS = {FUSED_NORMS[0]: FUSED_NORMS[1], "LayerNormalization": "contrib_layer_norm"}
 """Class of Keras, or of the support code: the function of the support code that computes the same below track_tf1_style_variables."""
 FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
@@ -204,6 +205,36 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
     if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys() or none_is_not_zero:
         raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
+
+
+def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
+    """Returns the call of the support code that does what ``tf.Variable`` does in a network, or a name scope around it; None for others.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+
+    Raises:
+        UnconvertibleError: It has an argument that a network's variable has not.
+    """
+    name = script.called(old)
+    scope = arguments(new, ("name", "default_name", "values")) if name == "tensorflow.name_scope" else None
+    if scope is not None and {"name"} <= scope.keys() <= {"name", "values"} and _makes_variables(script):
+        return f"{NAME_SCOPE}({code(scope['name'])})"
+    if name != VARIABLE:
+        return None
+    given = arguments(
+        new, ("initial_value", "trainable", "collections", "validate_shape", "caching_device", "name", "variable_def", "dtype")
+    )
+    if given is None or not {"initial_value"} <= given.keys() <= {"initial_value", "trainable", "name", "dtype"}:
+        raise UnconvertibleError(old, "tf.Variable", "only its initial value, trainable, name and dtype are converted")
+    others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
+    return f"{OF_NETWORK}(lambda: {code(given['initial_value'])}{''.join(others)})"
+
+
+def _makes_variables(script: Script) -> bool:
+    return any(script.called(one) == VARIABLE for one in nodes(script.module, cst.Call))
 
 
 def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:

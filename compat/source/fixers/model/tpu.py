@@ -11,6 +11,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.script import TPU, Script, code, nodes, simple_name
 
 _SPEC = f"{TPU}TPUEstimatorSpec"
+_AS_PLAIN = "as_estimator_spec"
 TOWERS = ("tensorflow.contrib.estimator.TowerOptimizer", "tensorflow.contrib.estimator.replicate_model_fn")
 """Calls that spread a model function over GPUs; their first argument is that for one device."""
 _NEWLINE = cst.ParenthesizedWhitespace()
@@ -35,7 +36,7 @@ def without_tpu(script: Script) -> str:
 
 
 def choices_for_tpu(text: str) -> set[int]:
-    """Returns the lines of tests that return an EstimatorSpec for TPUs, or make a Scaffold for them, and do another thing otherwise.
+    """Returns the lines of tests that end with an EstimatorSpec for TPUs, refuse them, or make a Scaffold for them.
 
     Args:
         text: Source, in Python 3.
@@ -44,16 +45,25 @@ def choices_for_tpu(text: str) -> set[int]:
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
             continue
-        for place, node in enumerate(function.body):
+        behind = {node: block[place + 1 :] for block in _blocks(function) for place, node in enumerate(block)}
+        for node in behind:
             if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
                 continue
             if "tpu" not in ast.unparse(node.test).lower().rpartition(".")[2]:
                 continue
-            otherwise = node.orelse or function.body[place + 1 :]
-            if _spec_of(node.body) == "TPUEstimatorSpec" and _spec_of(otherwise) == "EstimatorSpec":
+            name, made = _spec_of(node.body)
+            if isinstance(node.body[-1], ast.Raise) and not node.orelse:
+                found.add(node.lineno)
+            if made == "TPUEstimatorSpec" and _spec_of(node.orelse or behind.get(node, [])) == (name, "EstimatorSpec"):
                 found.add(node.lineno)
         found |= {one.lineno for one in ast.walk(function) if isinstance(one, ast.If) and _chooses_scaffold(one)}
     return found
+
+
+def _blocks(function: ast.FunctionDef) -> list[list[ast.stmt]]:
+    """Returns the bodies of a function and of the statements in it."""
+    fields = (getattr(one, name, None) for one in ast.walk(function) for name in ("body", "orelse"))
+    return [one for one in fields if isinstance(one, list)]
 
 
 def _chooses_scaffold(node: ast.If) -> bool:
@@ -68,10 +78,12 @@ def _chooses_scaffold(node: ast.If) -> bool:
     return "tpu" in ast.unparse(node.test).lower() and "Scaffold" in made and bool(node.orelse)
 
 
-def _spec_of(body: list[ast.stmt]) -> str:
-    """Returns the class of the EstimatorSpec that statements return at their end; empty for all else."""
-    value = body[-1].value if body and isinstance(body[-1], ast.Return) else None
-    return ast.unparse(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+def _spec_of(body: list[ast.stmt]) -> tuple[str, str]:
+    """Returns the name that statements give a call at their end, empty if they return it, and the class that is called."""
+    last = body[-1] if body and isinstance(body[-1], ast.Return | ast.Assign) else None
+    if last is None or not isinstance(last.value, ast.Call):
+        return "", ""
+    return ast.unparse(last.targets[0]) if isinstance(last, ast.Assign) else "", ast.unparse(last.value.func).rpartition(".")[2]
 
 
 def _without_choices(text: str, for_tpu: set[int]) -> str:
@@ -156,6 +168,8 @@ class _WithoutTpu(cst.CSTTransformer):
         name = self._script.called(original_node)
         if name in (f"{TPU}CrossShardOptimizer", *TOWERS) and updated_node.args:
             return updated_node.args[0].value
+        if not updated_node.args and isinstance(updated_node.func, cst.Attribute) and updated_node.func.attr.value == _AS_PLAIN:
+            return updated_node.func.value
         root: cst.CSTNode = original_node.func
         while isinstance(root, cst.Attribute):
             root = root.value

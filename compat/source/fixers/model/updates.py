@@ -185,7 +185,10 @@ class _Finder:
 
     def _runs_updates(self, value: _Expression | None) -> bool:
         given = [self._script.name(one.value) for one in value.args] if isinstance(value, cst.Call) else []
-        return self._script.called(value) == "tensorflow.get_collection" and given[:1] == [UPDATE_OPS]
+        if isinstance(value, cst.BinaryOperation):
+            return self._runs_updates(value.left) and self._runs_updates(value.right)
+        of_keras = updates_of_keras(value) or code(value).endswith(".get_updates_for(None)") if value is not None else False
+        return of_keras or (self._script.called(value) == "tensorflow.get_collection" and given[:1] == [UPDATE_OPS])
 
     def _has_norms_below(self, test: _Expression) -> bool:
         """Returns True if the script has batch norm, and only where a test holds."""
@@ -485,6 +488,12 @@ def _negative(value: _Expression) -> str:
 
 def _statements(body: cst.BaseSuite) -> list[Statement]:
     return [one for one in body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+
+
+def updates_of_keras(node: cst.CSTNode | None) -> bool:
+    """Returns True for ``model.get_updates_for(tensor)``: the updates of moving averages that depend on a tensor."""
+    method = node.func.attr.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else ""
+    return method == "get_updates_for" and isinstance(node, cst.Call) and [code(one.value) for one in node.args] != ["None"]
 
 
 def unwrapped(statements: Sequence[Statement]) -> list[Statement]:

@@ -493,9 +493,12 @@ def test_a_bound_argument_that_the_class_has_too_is_marked(name: str) -> None:
     ],
 )
 def test_batch_norm_inside_of_a_network_of_keras_keeps_its_averages(old: str, new: str) -> None:
+    """One that is not told to train has the values of evaluations in TensorFlow 1, where Keras would train it with the network around it."""
     layers = f"tf.keras.layers.Dense(2), tf.keras.layers.{old}"
-    text = ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(")
+    text = ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(training=mode == tf.estimator.ModeKeys.TRAIN, inputs=")
     assert new in convert(text).text
+    untold = convert(ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(")).text
+    assert old in untold and "training=False)" in untold
 
 
 @pytest.mark.parametrize(
