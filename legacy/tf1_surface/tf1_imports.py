@@ -121,6 +121,7 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
     import_module = importlib.import_module
 
     def import_(name: str, globals: Names = None, locals: Names = None, fromlist: FromList = (), level: int = 0) -> Any:  # noqa: A002
+        name = name if level else _of_core(name)
         if level or not _is_tensorflow(name) or _is_native(globals or sys._getframe(1).f_globals):
             meant = name if level else find_keras_2(name, tf1, sys._getframe(1))
             return original(meant, globals, locals, fromlist, level)
@@ -128,12 +129,19 @@ def tf1_imports(overrides: Mapping[str, Any]) -> Iterator[TF1Module]:
         return with_tf1_names(tf1, leaf) if fromlist else tf1
 
     def import_module_(name: str, package: str | None = None) -> Any:
+        name = _of_core(name)
         if not _is_tensorflow(name) or _is_native(sys._getframe(1).f_globals):
             return import_module(find_keras_2(name, tf1, sys._getframe(1)), package)
         return _contrib(tf1, name, ()) or _module(tf1, name) or with_tf1_names(tf1, import_module(name, package))
 
     with replaced(builtins, __import__=import_), replaced(importlib, import_module=import_module_):
         yield tf1
+
+
+def _of_core(name: str) -> str:
+    """Returns the name below ``tensorflow`` of a module of ``tensorflow_core``, the package in which TensorFlow 1.15 kept its files."""
+    root, dot, below = name.partition(".")
+    return f"tensorflow{dot}{below}" if root == "tensorflow_core" else name
 
 
 def _is_tensorflow(name: str) -> bool:

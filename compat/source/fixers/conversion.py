@@ -39,11 +39,14 @@ from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, m
 from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import (
     FUSED_NORMS,
+    LAYER_OF_NETWORK,
     NAME_SCOPE,
     OF_NETWORK,
     OWN_FUNCTIONS,
     frozen,
+    in_network,
     is_contrib,
+    is_layer_of_keras,
     of_core,
     of_network,
 )
@@ -95,6 +98,8 @@ _STAYS: dict[str, str] = {
     "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
+_CORE = re.compile(r"^(\s*from\s+|\s*import\s+(?=\w+ as ))tensorflow_core\b", re.MULTILINE)
+"""Imports of the package in which TensorFlow 1.15 kept its files."""
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
 _POLICY = 'tf_keras.mixed_precision.set_global_policy("_infer")  # layers take the type of their inputs, as in TensorFlow 1'
 _GONE = cst.Expr(cst.Ellipsis())  # stands for a statement that is taken away
@@ -163,6 +168,7 @@ def convert(
     """
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
+    text = _CORE.sub(r"\1tensorflow", text)
     words = set(re.findall(r"\w+", text))
     if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
         return Conversion(_parsable(text), ())
@@ -253,6 +259,7 @@ def _converted(
             LOADER,
             FUSED_NORMS[0],
             OF_NETWORK,
+            LAYER_OF_NETWORK,
             NAME_SCOPE,
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
@@ -456,6 +463,7 @@ class _Calls(Marking):
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
         self._functions: list[str] = []
+        self._within: list[cst.Call] = []  # layers of Keras around the node
         lambdas = [one for each in _estimators(script) for one in nodes(each, cst.Lambda)]
         self._binding = {one for each in lambdas for one in nodes(each, cst.Call)}
         self._names: dict[cst.CSTNode, str] = {node: name for name, node in _functions(script).items()}
@@ -523,6 +531,7 @@ class _Calls(Marking):
 
     def visit_Call(self, node: cst.Call) -> None:
         self._called[node.func] = node
+        self._within += [node] if is_layer_of_keras(self._script.called(node)) else []
 
     def leave_FunctionDef(
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
@@ -579,6 +588,8 @@ class _Calls(Marking):
         )
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if original_node in self._within:
+            self._within.pop()
         if self._is_sent(original_node):
             return parsed(_spec(updated_node))
         if self._script.called(original_node) == "functools.partial" and original_node.args:
@@ -594,15 +605,7 @@ class _Calls(Marking):
         try:
             if self._script.origin(original_node) in self._norms:
                 updated_node = frozen(original_node, updated_node)
-            shimmed = self._in_shim and is_contrib(self._script.called(original_node))
-            makes = bool(self._functions) and self._shimmed.get(self._functions[0], False)
-            text = of_network(self._script, original_node, updated_node) if makes else None
-            if text is None:
-                text = (
-                    of_core(self._script, original_node, updated_node)
-                    if shimmed
-                    else self._calls.converted(original_node, updated_node)
-                )
+            text = self._converted(original_node, updated_node)
         except UnconvertibleError as reason:
             self._stays(original_node, reason.name, reason.message)
             return updated_node
@@ -613,6 +616,18 @@ class _Calls(Marking):
         for comment in lost_comments([updated_node], new):
             self.keep(comment)
         return new
+
+    def _converted(self, old: cst.Call, new: cst.Call) -> str | None:
+        """Returns what a call is in the new script; None if it stays."""
+        name = self._script.called(old)
+        if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
+            if is_layer_of_keras(name) and not self._within:
+                return in_network(self._script, old, new)
+            if text := of_network(self._script, old, new):
+                return text
+        if self._in_shim and is_contrib(name):
+            return of_core(self._script, old, new)
+        return self._calls.converted(old, new)
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         written = self._class_of(simple_name(original_node.value))

@@ -172,13 +172,13 @@ def needed_functions(used: Iterable[str], spelled: Callable[[str], str] = str) -
         found.add(name)
         header, _, body = sources[name].partition("\n")
         bases = re.findall(r"\w+", header) if header.startswith("class ") else []
-        pending |= {other for other in sources if other in bases or re.search(rf"\b{other}\(", body)} - found
+        pending |= {other for other in sources if other in bases or re.search(rf"\b{other}[(.]", body)} - found
     if UNCHANGED in used and found & {"evaluate", "predict"}:
         found.add(UNCHANGED)
     renamed = {name: spelled(name) for name in found if spelled(name) != name}
     texts = [_for_model(name, text, used) for name, text in sources.items() if name in found]
     for name, new in renamed.items():
-        texts = [re.sub(rf"(?<![\w.]){name}(?=[(),:])", new, text) for text in texts]
+        texts = [re.sub(rf"(?<![\w.]){name}(?=[(),:.])", new, text) for text in texts]
     return texts
 
 

@@ -22,7 +22,15 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, asked_scope, of_whole_model
-from estimator_bridge.compat.source.fixers.model.layers import frozen, is_contrib, layer_function, of_core, of_network
+from estimator_bridge.compat.source.fixers.model.layers import (
+    frozen,
+    in_network,
+    is_contrib,
+    is_layer_of_keras,
+    layer_function,
+    of_core,
+    of_network,
+)
 from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
@@ -148,6 +156,18 @@ _PREDICT = """
 """
 
 
+_PREDICT_ANEW = f"""
+    {SHIM}
+    def predict_step(self, data):
+        FEATURES = data[0] if isinstance(data, tuple) else data
+        RECEIVED
+        with SAME_NAMES:
+            PREDICT_PARAMS
+            PREDICTED
+            return PREDICTIONS
+"""
+
+
 def class_name(function: str) -> str:
     """Returns the name of a model function's class.
 
@@ -184,7 +204,9 @@ class _Writer:
         values = [self._value(parts.loss_value, mode) for mode in (Mode.TRAIN, Mode.EVAL)]
         depends = [*map(code, loss), values[0]] != [*map(code, in_evaluation), values[1]]
         other_loss = parts.evaluation or ((parts.loss, parts.loss_value) if depends else None)
-        text = _CLASS + (_PREDICT if parts.predictions is not None else "")
+        text = _CLASS
+        if parts.predictions is not None:
+            text += _PREDICT_ANEW if parts.predicts_anew else _PREDICT
         if parts.updates:
             text = (
                 text.replace("        self.compile", "        self.made = {}  # variables of the updates\n        self.compile")
@@ -217,7 +239,8 @@ class _Writer:
             text += "".join(_PAIRED.replace("STEP", step) for step in steps if f"def {step}(" not in text)
             text = text.replace("self(FEATURES, training=False)", "self((FEATURES, None), training=False)")
         text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
-        changed = self._changed(self._in_scopes(), self._lifting)
+        changed = self._changed(self._in_scopes(parts.network), self._lifting)
+        predicted = self._predicted_anew() if parts.predicts_anew else self._in_mode(Mode.PREDICT, parts.predicted)
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
@@ -277,7 +300,8 @@ class _Writer:
             "PREDICT_INPUTS": self._inputs(
                 parts.predicted, [parts.predictions] if parts.predictions is not None else [], own="features"
             ),
-            "PREDICTED": self._in_mode(Mode.PREDICT, parts.predicted),
+            "PREDICT_PARAMS": self._params(parts.predicted, *([parts.predictions] if parts.predictions is not None else [])),
+            "PREDICTED": predicted,
         }
         for word, value in words.items():
             text = re.sub(rf"\b{word}\b", lambda _, value=value: value, text)  # type: ignore[misc]
@@ -287,12 +311,21 @@ class _Writer:
         self._check_names(filled)
         return filled
 
-    def _in_scopes(self) -> list[Statement]:
-        """Returns the network with the scopes of variables around its statements."""
-        network: list[Statement] = [*self._parts.network]
+    def _predicted_anew(self) -> list[Statement]:
+        """Returns the statements of a network of predictions, whose layers are found by their names."""
+        visited = [
+            self._chosen(one, Mode.PREDICT) for one in self._changed(self._in_scopes(self._parts.predicted), self._lifting)
+        ]
+        changed = [one for one in visited if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+        given = {"training": "False", "mode": f'"{MODES[Mode.PREDICT.value]}"', self._parts.labels: "None"}
+        return [*(_line(f"{name} = {value}") for name, value in given.items() if name in _read(changed)), *changed]
+
+    def _in_scopes(self, statements: Sequence[Statement]) -> list[Statement]:
+        """Returns statements of the network with the scopes of variables around them."""
+        network: list[Statement] = [*statements]
         for scope in reversed(self._parts.scopes):
             inside = {*nodes(scope, *_STATEMENTS)}
-            first = next((place for place, one in enumerate(self._parts.network) if one in inside), None)
+            first = next((place for place, one in enumerate(statements) if one in inside), None)
             if first is not None:
                 network[first:] = [scope.with_changes(body=cst.IndentedBlock(network[first:]))]
         return network
@@ -537,13 +570,16 @@ class _InMethod(cst.CSTTransformer):
 
     def _keras_object(self, made: cst.Call) -> str:
         """Returns the attribute that holds an object of Keras, which a model makes once."""
+        new = cst.ensure_type(made.visit(_Freezing({code(one) for one in self._parts.frozen})), cst.Call)
+        in_call = self._lifting is not None and self._parts.shimmed is not None
+        if in_call and is_layer_of_keras(self._script.called(made)):
+            return in_network(self._script, made, new)
         if self._lifting is None or any(not isinstance(node, cst.With) for node in self._around):
             name = code(made.func)
             raise UnconvertibleError(
                 made, name, "it is made in a function or a loop, or behind the labels; make it in __init__"
             )
-        new = made.visit(_Freezing({code(one) for one in self._parts.frozen}))
-        return f"self.{self._lifting.made_once(cst.ensure_type(new, cst.Call))}"
+        return f"self.{self._lifting.made_once(new, made)}"
 
     def _scope(self, node: cst.With) -> cst.BaseExpression | None:
         """Returns the name of a scope of variables; None for a block that is none."""

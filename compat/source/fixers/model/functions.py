@@ -156,6 +156,7 @@ class ModelFunction:
         received: Statements that make the network's features of those of a prediction.
         predicted: Statements that predictions need beside the network's.
         predictions: The predictions.
+        predicts_anew: True if ``predicted`` has the whole network of a prediction, whose layers have the names of training's.
         prepared: Statements that the optimizer needs.
         optimizer: Expression that makes the Keras optimizer; empty if the updates stay as they are.
         updates: Statements of the updates that stay as they are.
@@ -188,6 +189,7 @@ class ModelFunction:
     received: tuple[Statement, ...]
     predicted: tuple[Statement, ...]
     predictions: cst.BaseExpression | None
+    predicts_anew: bool
     prepared: tuple[Statement, ...]
     optimizer: str
     updates: tuple[Statement, ...]
@@ -206,10 +208,11 @@ class ModelFunction:
         """Names that the network gives to the loss, the metrics and the predictions, in the order in which they are bound."""
         wanted: set[str] = set()
         of_evaluation = (*self.evaluation[0], cst.Expr(self.evaluation[1])) if self.evaluation else ()
-        for statements in (self.loss, of_evaluation, self.measured, self.predicted, self.updates):
+        of_predictions = () if self.predicts_anew else (*self.predicted, cst.Expr(self.predictions or cst.Name("None")))
+        for statements in (self.loss, of_evaluation, self.measured, of_predictions, self.updates):
             for statement in statements:
                 wanted |= reads_and_writes(statement)[0]
-        for value in (self.loss_value, self.predictions, self.kept_metrics):
+        for value in (self.loss_value, self.kept_metrics):
             wanted |= _read(value) if value is not None else set()
         wanted |= {name for one in self.metrics if one.update for name in _read(cst.parse_expression(f"f({one.update})"))}
         bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
@@ -264,6 +267,7 @@ class _Analysis:
         self._shim = shim
         self._keeps_updates = keeps_updates
         self._reads_labels = reads_labels
+        self._predicts_anew = False
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
@@ -370,7 +374,7 @@ class _Analysis:
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
-            tuple(self._in_order(network)), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions,
+            tuple(self._in_order(network)), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions, self._predicts_anew,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
             self._reached(network)[1] if self._shim else None, self._reached([*kept, *([*measured, kept_metrics] if kept_metrics else [])])[1],
@@ -564,6 +568,8 @@ class _Analysis:
     def _makes_keras(self, node: cst.Call) -> bool:
         """Returns True for a call that makes an object of Keras: of Keras itself, or of a function or class of the script."""
         own = self._own.get(simple_name(node.func))
+        if self._shim and own is not None and self._calls_layers_of_keras(simple_name(node.func)):
+            return False
         return is_keras(self._script.called(node)) or (own is not None and bool(self._keras_names(own)))
 
     def _keras_names(self, node: cst.CSTNode) -> set[str]:
@@ -593,6 +599,13 @@ class _Analysis:
         calls = [node for one in self._body for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
         called = [(one, one.func if isinstance(one.func, cst.Call) else made.get(simple_name(one.func))) for one in calls]
         objects = [(one, what) for one, what in called if what is not None and self._makes_keras(what)]
+        for what in () if self._shim else (what for _, what in objects):
+            owner = self._own.get(simple_name(what.func))
+            methods = owner.body.body if isinstance(owner, cst.ClassDef) else ()
+            later = [one for one in methods if isinstance(one, cst.FunctionDef) and one.name.value not in ("__init__", "build")]
+            if any(map(self._keras_names, later)):
+                message = "it makes layers of Keras each time it is called; make them in its __init__"
+                raise UnconvertibleError(what, code(what.func), message)
         told = {code(one.func) for one, _ in objects if _says_training(one)}
         symbolic = any(re.search(r"\bkeras\.(.+\.)?Input$", self._script.called(one)) for one in calls)
         untold = set[cst.CSTNode]()
@@ -832,12 +845,24 @@ class _Analysis:
         everywhere = {statement for other in self._branches.values() for statement in other.statements if other is not one}
         rest = [statement for statement in needed if statement not in shared]
         reads_other = {name for statement in shared for name in reads_and_writes(statement)[0]} & _bound(rest)
-        if all(statement in everywhere for statement in shared) and not reads_other:
+        is_shared = all(statement in everywhere for statement in shared) and not reads_other
+        if self._shim and (not is_shared or any(self._calls_network(each, one) for each in rest)):
+            self._predicts_anew = True
+            return network, needed, value
+        if is_shared:
             return [*network, *(statement for statement in shared if statement not in network)], rest, value
         message = (
             "the network in prediction is made of other statements than in training; choose by an argument in one statement"
         )
         raise UnconvertibleError(self._function, "the model function", message)
+
+    def _calls_network(self, statement: Statement, one: Branch) -> bool:
+        """Returns True for a statement that makes layers, or calls an object of the script or of Keras that may make them."""
+        names = [simple_name(node.func) for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
+        made = [assigned(name, one.statements) for name in names if name]
+        return self._makes(statement) or any(
+            isinstance(each, cst.Call) and (simple_name(each.func) in self._own or self._is_of_unknown(each)) for each in made
+        )
 
     def _notes(self, used: set[Statement]) -> Iterator[Change]:
         for statement in self._left_out(used):

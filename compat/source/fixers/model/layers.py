@@ -131,6 +131,7 @@ EQUAL = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 FUSED_NORMS = ("FusedBatchNormalization", "fused_batch_normalization")
 """Layer and function of the support code for contrib's batch_norm, which keeps the unbiased variance for inputs of rank 2, too."""
 VARIABLE, OF_NETWORK, NAME_SCOPE = "tensorflow.Variable", "variable_of_network", "open_name_scope"
+LAYER_OF_NETWORK = "layer_of_network"
 OWN_FUNCTIONS = {FUSED_NORMS[0]: FUSED_NORMS[1], "LayerNormalization": "contrib_layer_norm"}
 """Class of Keras, or of the support code: the function of the support code that computes the same below track_tf1_style_variables."""
 FUNCTIONS = {row[0]: name.removeprefix("layers.") for name, row in LAYERS.items() if name.startswith("layers.")}
@@ -231,6 +232,32 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
         raise UnconvertibleError(old, "tf.Variable", "only its initial value, trainable, name and dtype are converted")
     others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
     return f"{OF_NETWORK}(lambda: {code(given['initial_value'])}{''.join(others)})"
+
+
+def is_layer_of_keras(name: str) -> bool:
+    """Returns True for a class of layers of Keras, or for Sequential."""
+    return is_keras(name) and re.search(r"keras\.(layers\.(?!Input)[A-Z]\w*|(models\.)?Sequential)$", name) is not None
+
+
+def in_network(script: Script, old: cst.Call, new: cst.Call) -> str:
+    """Returns the call of the support code for a layer of Keras that a network makes each time it is called.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+
+    Raises:
+        UnconvertibleError: Its name may be among arguments that only the script knows.
+    """
+    if any(one.star for one in new.args):
+        raise UnconvertibleError(old, code(old.func), "its arguments are not written one by one; write them so")
+    kind = code(old.func).rpartition(".")[2]
+    default = f'"{re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", kind).lower()}"'
+    name = next((code(one.value) for one in new.args if one.keyword is not None and one.keyword.value == "name"), default)
+    kept = [one for one in new.args if one.keyword is None or one.keyword.value != "name"]
+    made = new.with_changes(args=[*kept, cst.Arg(cst.Name("name"), cst.Name("name"), equal=EQUAL)])
+    return f"{LAYER_OF_NETWORK}(lambda name: {code(made)}, {name})"
 
 
 def _makes_variables(script: Script) -> bool:

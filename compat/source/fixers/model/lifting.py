@@ -89,6 +89,7 @@ class Lifting:
         self._inside = 0
         self._turns: list[frozenset[str]] = []  # targets of the loops around
         self.layers: list[Layer] = []
+        self._objects: dict[cst.CSTNode, str] = {}
         self.items: dict[cst.For, dict[str, str]] = {}
         self.taken: set[str] = set()
 
@@ -193,16 +194,19 @@ class Lifting:
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
 
-    def made_once(self, call: cst.Call) -> str:
-        """Returns the attribute for an object of Keras that the script makes itself.
+    def made_once(self, call: cst.Call, old: cst.Call) -> str:
+        """Returns the attribute for an object of Keras that the script makes itself: one for each place that makes it.
 
         Raises:
             UnconvertibleError: The call depends on values of the network.
         """
+        if old in self._objects:
+            return self._objects[old]
         name = code(call.func).rpartition(".")[2]
         self._check(call, [argument.value for argument in call.args], ())
         attribute = self._free(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower())
         self.layers.append(Layer(attribute, code(call)))
+        self._objects[old] = attribute
         return attribute
 
     def _name(
