@@ -8,12 +8,12 @@ from pathlib import Path
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.estimators import CANNED, WITHOUT_FIXER
-from estimator_bridge.compat.source.fixers.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS, translated
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
-from estimator_bridge.compat.source.fixers.normal_form import OF_CONTRIB
+from estimator_bridge.compat.source.fixers.normal.initializers import INITIALIZERS, initializer
+from estimator_bridge.compat.source.fixers.normal.normal_form import OF_CONTRIB
 from estimator_bridge.compat.source.fixers.same_names import SAME_NAMES
 from estimator_bridge.compat.source.fixers.script import Script, nodes
 from estimator_bridge.compat.source.fixers.surface import SAME_CALLS, SAME_VALUES

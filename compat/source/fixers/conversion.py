@@ -52,7 +52,8 @@ from estimator_bridge.compat.source.fixers.model.layers import (
 )
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
-from estimator_bridge.compat.source.fixers.normal_form import OF_SUPPORT, in_normal_form
+from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
+from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
     TPU,
@@ -80,6 +81,7 @@ _QUEUES = (
     *(f"{kind}Queue" for kind in ("FIFO", "PaddingFIFO", "Priority", "RandomShuffle")),
 )  # fmt: skip
 _STAYS: dict[str, str] = {
+    **dict.fromkeys(ARG_SCOPES, "the layers in it do not have its arguments any more; write them in each call"),
     "tensorflow.contrib.": "tf.contrib is not converted; use a core function, or a maintained package",
     TPU: "there is no fixer for TPUs; take it away, or see tf.distribute.TPUStrategy",
     "tensorflow.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",

@@ -302,6 +302,8 @@ class EstimatorCalls:
         return f"keras_{name}" if name in self._taken else name
 
     def _is_estimator(self, value: cst.CSTNode) -> bool:
+        if isinstance(value, cst.IfExp):
+            return self._is_estimator(value.body) and self._is_estimator(value.orelse)
         made = self._script.called(value) in (*ESTIMATORS, _OF_KERAS, *_WITH_METRICS, *CANNED)
         own = (
             code(value.func).removeprefix("self.") in self.makers

@@ -79,6 +79,8 @@ def public_name(name: str) -> str:
     """
     if found := _IN_CONTRIB.match(name):
         return public_name(f"tensorflow.contrib.{found[1]}.{found[2]}")
+    if name == "tensorflow.python.ops.variable_scope.variable":  # a function that makes a Variable
+        return "tensorflow.Variable"
     if name.startswith("tensorflow.python."):
         file = next((one for one in NAMESPACES if name.startswith(f"{one}.")), name)
         public = name.replace(f"{file}.", NAMESPACES.get(file, ""), 1)

@@ -45,19 +45,24 @@ def choices_for_tpu(text: str) -> set[int]:
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
             continue
-        behind = {node: block[place + 1 :] for block in _blocks(function) for place, node in enumerate(block)}
-        for node in behind:
-            if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
-                continue
-            if "tpu" not in ast.unparse(node.test).lower().rpartition(".")[2]:
-                continue
-            name, made = _spec_of(node.body)
-            if isinstance(node.body[-1], ast.Raise) and not node.orelse:
-                found.add(node.lineno)
-            if made == "TPUEstimatorSpec" and _spec_of(node.orelse or behind.get(node, [])) == (name, "EstimatorSpec"):
-                found.add(node.lineno)
+        for block in _blocks(function):
+            found |= {one.lineno for place, one in enumerate(block) if _is_for_tpu(one, block[place + 1 :])}
         found |= {one.lineno for one in ast.walk(function) if isinstance(one, ast.If) and _chooses_scaffold(one)}
     return found
+
+
+def _is_for_tpu(node: ast.stmt, following: list[ast.stmt]) -> bool:
+    """Returns True for a test of a TPU that ends with an EstimatorSpec for it, or refuses it, where others end with a plain spec."""
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    if "tpu" not in ast.unparse(node.test).lower().rpartition(".")[2]:
+        return False
+    otherwise = node.orelse or following
+    name, made = _spec_of(node.body)
+    texts = [ast.unparse(one[0]).removesuffix(f".{_AS_PLAIN}()") for one in (node.body, otherwise) if one]
+    refuses = isinstance(node.body[-1], ast.Raise) and not node.orelse
+    is_same = len(node.body) == 1 and len(set(texts)) == 1 and len(texts) > 1
+    return refuses or is_same or (made == "TPUEstimatorSpec" and _spec_of(otherwise) == (name, "EstimatorSpec"))
 
 
 def _blocks(function: ast.FunctionDef) -> list[list[ast.stmt]]:

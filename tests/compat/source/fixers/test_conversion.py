@@ -31,6 +31,8 @@ from tests.running import ROOT
 converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
+    "arg_scopes",
+    "asked_updates",
     "bound_arguments",
     "branches",
     "builders",
@@ -47,6 +49,7 @@ WHOLE = (
     "columns",
     "contrib_layers",
     "contrib_names",
+    "contrib_optimizers",
     "convolutions",
     "exports",
     "float64",
@@ -58,20 +61,23 @@ WHOLE = (
     "iterated",
     "keras_layers",
     "linear",
+    "made_in_calls",
     "metrics_of_graph",
     "named_classes",
     "objects",
     "own_updates",
+    "own_variables",
     "rates_by_functions",
     "recurrent",
     "shared_and_named",
     "specs_by_mode",
     "spectral",
     "tables",
+    "teacher_forcing",
     "tpu",
     "two_calls",
 )
-SHIMMED = ("frozen_norms", "in_classes", "in_loops", "spectral")
+SHIMMED = ("frozen_norms", "in_classes", "in_loops", "made_in_calls", "own_variables", "spectral", "teacher_forcing")
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -141,6 +147,12 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "shared_and_named": "step 5",
         "tpu": "step 15",
         "two_calls": "accuracy above 0: True",
+        "arg_scopes": "loss below 1: True",
+        "asked_updates": "loss below 1: True",
+        "contrib_optimizers": "loss below 1: True",
+        "made_in_calls": "predicted 16",
+        "own_variables": "loss below 1: True",
+        "teacher_forcing": "predicted [(3,), (3,), (3,), (3,), (3,), (3,), (3,), (3,)]",
         "convolutions": "40 predictions",
         "float64": "float64",
         "linear": "error below 20: True",
@@ -495,10 +507,13 @@ def test_a_bound_argument_that_the_class_has_too_is_marked(name: str) -> None:
 def test_batch_norm_inside_of_a_network_of_keras_keeps_its_averages(old: str, new: str) -> None:
     """One that is not told to train has the values of evaluations in TensorFlow 1, where Keras would train it with the network around it."""
     layers = f"tf.keras.layers.Dense(2), tf.keras.layers.{old}"
-    text = ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(training=mode == tf.estimator.ModeKeys.TRAIN, inputs=")
+    text = ONE_MODEL.replace(
+        NET, f"logits = tf.keras.Sequential([{layers}])(training=mode == tf.estimator.ModeKeys.TRAIN, inputs="
+    )
     assert new in convert(text).text
     untold = convert(ONE_MODEL.replace(NET, f"logits = tf.keras.Sequential([{layers}])(")).text
-    assert old in untold and "training=False)" in untold
+    assert old in untold
+    assert "training=False)" in untold
 
 
 @pytest.mark.parametrize(

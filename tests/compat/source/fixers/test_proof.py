@@ -16,6 +16,7 @@ from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
 from tests.running import ROOT, estimator_bridge_command
 
 MORE = {
+    "asked_updates": ("untold",),
     "bound_arguments": ("lambda",),
     "builders": ("narrow",),
     "by_branch": ("norms", "keras", "plain"),

@@ -19,10 +19,10 @@ import tf_keras
 
 from estimator_bridge import legacy
 from estimator_bridge.compat.source.fixers.estimators import support
-from estimator_bridge.compat.source.fixers.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.model import metrics
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.normal.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.same_names import NAMESPACES, public_name
 from estimator_bridge.compat.source.fixers.script import Script
 from estimator_bridge.compat.source.fixers.surface import kept_names
@@ -63,6 +63,7 @@ OVERLOADS = {
     "ops.parsing_ops": "decode_raw serialize_tensor string_to_number",
     "ops.state_ops": "Variable is_variable_initialized",
     "ops.variable_scope": "variable_creator_scope",
+    "ops.variable_scope": "variable",
 }
 """Names of a file whose object in the namespace is another: it takes more arguments, warns, or is TensorFlow 2's in the file. TensorFlow 1.15.5
 has no more of them."""
@@ -231,6 +232,30 @@ def test_a_table_follows_its_file(tmp_path: Path) -> None:
         assert list(ids.as_numpy_iterator()) == [0, 1]
 
 
+@pytest.mark.parametrize("name", ["kernel", "bias"])
+def test_norms_scale_the_rate_of_momentum(name: str) -> None:
+    """Against the formula of LARS in float64; variables of the skip list have plain momentum."""
+    names: dict[str, Any] = {"tf": tf}
+    exec(support()["MomentumByNorms"], names)
+    rate, momentum, decay, eeta, epsilon = 2.0, 0.8, 0.01, 0.1, 1e-3
+    value, average = np.array([[0.5, -1.0], [2.0, 0.25]]), np.zeros((2, 2))
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable(name, initializer=value.astype(np.float32), use_resource=True)
+        optimizer = names["MomentumByNorms"](rate, momentum, decay, eeta, epsilon, skip_list=["bias"])
+        update = optimizer.minimize(tf.reduce_sum(variable**3))
+        session.run(v1.global_variables_initializer())
+        for _ in range(3):
+            gradient, trust = 3 * value**2, 1.0
+            if name == "kernel":
+                norms = np.linalg.norm(value), np.linalg.norm(gradient)
+                trust = eeta * norms[0] / (norms[1] + decay * norms[0] + epsilon)
+                gradient = gradient + decay * value
+            average = momentum * average + rate * trust * gradient
+            value = value - average
+            session.run(update)
+            np.testing.assert_allclose(session.run(variable), value, rtol=1e-4)
+
+
 @pytest.mark.parametrize("epochs", [1, None])
 def test_the_size_of_endless_batches_is_known_as_in_tensorflow_1(epochs: int | None) -> None:
     legacy.install()
@@ -330,7 +355,7 @@ def test_a_kept_name_means_the_same_object_in_both_versions() -> None:
 
 def test_a_file_of_tensorflow_has_the_functions_of_its_namespace() -> None:
     found = {}
-    for file, namespace in NAMESPACES.items():
+    for file in NAMESPACES:
         with contextlib.suppress(ModuleNotFoundError):  # Estimators' files are gone
             for name, value in vars(importlib.import_module(file)).items():
                 if (
@@ -338,7 +363,7 @@ def test_a_file_of_tensorflow_has_the_functions_of_its_namespace() -> None:
                     and public_name(f"{file}.{name}") != f"{file}.{name}"
                     and not isinstance(value, ModuleType)
                 ):
-                    public = unwrapped(attribute(v1, f"{namespace}{name}".partition(".")[2]))
+                    public = unwrapped(attribute(v1, public_name(f"{file}.{name}").partition(".")[2]))
                     found[f"{file}.{name}".removeprefix("tensorflow.python.")] = same(unwrapped(value), public)
     assert len(found) > 700
     of_keras = ("ops.rnn_cell", "layers.")  # today's TensorFlow takes cells and layers from there

@@ -6,9 +6,10 @@ import re
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.initializers import initializer
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
+from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
+from estimator_bridge.compat.source.fixers.normal.initializers import initializer
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
@@ -83,6 +84,7 @@ class _NormalForm(cst.CSTTransformer):
     def __init__(self, script: Script, shim: bool) -> None:
         super().__init__()
         self._script = script
+        self._scopes = ArgScopes(script)
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
@@ -160,6 +162,9 @@ class _NormalForm(cst.CSTTransformer):
                 one: f"tf.add_n([{', '.join([*texts, *([] if is_alone else [penalties])])}])" for one, is_alone in alone.items()
             }
 
+    def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.With | cst.FlattenSentinel[cst.BaseStatement]:
+        return self._scopes.without(original_node, updated_node)
+
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
         name = self._named.get(original_node.value)
         return cst.Assign([cst.AssignTarget(cst.Name(name))], updated_node.value) if name is not None else updated_node
@@ -205,6 +210,7 @@ class _NormalForm(cst.CSTTransformer):
         return updated_node if f"{name}.".startswith(_OTHER_FORM) else parsed(name.replace("tensorflow", "tf", 1))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        updated_node = self._scopes.given_to(original_node, updated_node)
         if original_node in self._of_keras:
             return as_keras(self._script, original_node, updated_node)
         if original_node in self._applied:

@@ -1,0 +1,1 @@
+"""One form for what scripts write in several ways."""
