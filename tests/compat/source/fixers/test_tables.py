@@ -62,8 +62,7 @@ OVERLOADS = {
     "ops.nn_ops": "avg_pool2d conv3d conv3d_backprop_filter dilation2d leaky_relu log_softmax max_pool_with_argmax relu6 softmax_cross_entropy_with_logits_v2 softplus",
     "ops.parsing_ops": "decode_raw serialize_tensor string_to_number",
     "ops.state_ops": "Variable is_variable_initialized",
-    "ops.variable_scope": "variable_creator_scope",
-    "ops.variable_scope": "variable",
+    "ops.variable_scope": "variable variable_creator_scope",
 }
 """Names of a file whose object in the namespace is another: it takes more arguments, warns, or is TensorFlow 2's in the file. TensorFlow 1.15.5
 has no more of them."""
