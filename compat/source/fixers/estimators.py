@@ -697,11 +697,18 @@ def _set_later(
 ) -> dict[cst.BaseExpression, dict[str, cst.Assign]]:
     """Returns the assignments to fields of a ConfigProto for each call that makes one."""
     configs = {name: value for name, value in assigned if script.called(value) == "tensorflow.ConfigProto"}
+    of_others = {
+        (one.name.value, node)
+        for function in nodes(script.module, cst.FunctionDef)
+        for one in nodes(cst.ensure_type(function, cst.FunctionDef).params, cst.Param)
+        if isinstance(one, cst.Param)
+        for node in nodes(function, cst.Assign)
+    }
     found: dict[cst.BaseExpression, dict[str, cst.Assign]] = {}
     for node in nodes(script.module, cst.Assign):
         assert isinstance(node, cst.Assign)
         name, _, field = code(node.targets[0].target).partition(".")
-        if field and name in configs and len(node.targets) == 1:
+        if field and name in configs and len(node.targets) == 1 and (name, node) not in of_others:
             found.setdefault(configs[name], {})[field] = node
     return found
 

@@ -44,6 +44,7 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("map_func", "cycle_length", *_INTERLEAVE),
     ),
     "contrib.data.shuffle_and_repeat": ("data.experimental.shuffle_and_repeat", 3, ("buffer_size", "count", "seed")),
+    "contrib.distribute.has_distribution_strategy": ("distribute.has_strategy", 0, ()),
     "contrib.layers.l1_regularizer": ("keras.regularizers.L1", 1, ("scale",)),
     "contrib.layers.l2_regularizer": ("keras.regularizers.L2", 1, ("scale",)),
     "ceil": ("math.ceil", 1, ("x", "name")),

@@ -313,9 +313,8 @@ class _Writer:
 
     def _predicted_anew(self) -> list[Statement]:
         """Returns the statements of a network of predictions, whose layers are found by their names."""
-        visited = [
-            self._chosen(one, Mode.PREDICT) for one in self._changed(self._in_scopes(self._parts.predicted), self._lifting)
-        ]
+        inside = self._changed(self._in_scopes(self._parts.predicted), self._lifting, predicts=True)
+        visited = [self._chosen(one, Mode.PREDICT) for one in inside]
         changed = [one for one in visited if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         given = {"training": "False", "mode": f'"{MODES[Mode.PREDICT.value]}"', self._parts.labels: "None"}
         return [*(_line(f"{name} = {value}") for name, value in given.items() if name in _read(changed)), *changed]
@@ -486,7 +485,7 @@ class _Writer:
         return code(self._chosen(changed, mode))
 
     def _changed(
-        self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False
+        self, statements: Iterable[Statement], lifting: Lifting | None = None, updates: bool = False, predicts: bool = False
     ) -> list[Statement]:
         """Returns statements in which the mode is the argument ``training``, and the model answers for all its layers.
 
@@ -494,8 +493,11 @@ class _Writer:
             statements: Statements of the model function.
             lifting: Layers that ``__init__`` makes.
             updates: True for updates that stay: the graph of a step has the collection of trained variables.
+            predicts: True for a network of predictions alone.
         """
-        changed = [statement.visit(_InMethod(self._script, self._parts, lifting, updates)) for statement in statements]
+        changed = [
+            statement.visit(_InMethod(self._script, self._parts, lifting, updates, predicts)) for statement in statements
+        ]
         changed = [one for one in changed if not isinstance(one, cst.CSTNode) or code(one).strip() != "training = training"]
         return [one for one in changed if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
 
@@ -503,10 +505,13 @@ class _Writer:
 class _InMethod(cst.CSTTransformer):
     """Changes the statements of a method of the model."""
 
-    def __init__(self, script: Script, parts: ModelFunction, lifting: Lifting | None, updates: bool) -> None:
+    def __init__(
+        self, script: Script, parts: ModelFunction, lifting: Lifting | None, updates: bool, predicts: bool = False
+    ) -> None:
         super().__init__()
         self._script = script
         self._updates = updates
+        self._predicts = predicts
         self._parts = parts
         self._tests = parts.tests
         self._lifting = lifting
@@ -540,6 +545,8 @@ class _InMethod(cst.CSTTransformer):
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
             return self._with_layers(original_node, updated_node)
         replacement = self._replacement(original_node)
+        if replacement is None and isinstance(updated_node, cst.BooleanOperation):
+            return _without_constant(updated_node)
         return updated_node if replacement is None else replacement
 
     def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
@@ -625,7 +632,9 @@ class _InMethod(cst.CSTTransformer):
         values = self._values(node)
         if None in values:
             return None
-        if values[1] != values[2]:
+        if self._predicts:
+            return parsed(str(values[2]))
+        if values[1] != values[2] and not self._parts.predicts_anew:
             raise UnconvertibleError(
                 node, "the model function", "the network differs between evaluation and prediction; make it one"
             )
@@ -635,6 +644,13 @@ class _InMethod(cst.CSTTransformer):
     def _values(self, test: cst.BaseExpression) -> list[bool | None]:
         """Returns what a test of the mode is in training, evaluation and prediction; None for other tests."""
         return [self._tests.value(test, mode) for mode in (Mode.TRAIN, Mode.EVAL, Mode.PREDICT)]
+
+
+def _without_constant(test: cst.BooleanOperation) -> cst.BaseExpression:
+    """Returns what is left of ``x and True`` and ``x or False``."""
+    constant = "True" if isinstance(test.operator, cst.And) else "False"
+    left, right = (code(one) == constant for one in (test.left, test.right))
+    return test.left if right else test.right if left else test
 
 
 def _without_taken(network: Sequence[Statement], taken: set[str]) -> list[Statement]:

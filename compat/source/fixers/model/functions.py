@@ -846,7 +846,8 @@ class _Analysis:
         rest = [statement for statement in needed if statement not in shared]
         reads_other = {name for statement in shared for name in reads_and_writes(statement)[0]} & _bound(rest)
         is_shared = all(statement in everywhere for statement in shared) and not reads_other
-        if self._shim and (not is_shared or any(self._calls_network(each, one) for each in rest)):
+        calls_network = any(self._calls_network(each, one) for each in rest)
+        if self._shim and (not is_shared or calls_network or any(map(self._tells_predictions, network))):
             self._predicts_anew = True
             return network, needed, value
         if is_shared:
@@ -855,6 +856,16 @@ class _Analysis:
             "the network in prediction is made of other statements than in training; choose by an argument in one statement"
         )
         raise UnconvertibleError(self._function, "the model function", message)
+
+    def _tells_predictions(self, statement: Statement) -> bool:
+        """Returns True for a statement with a test of the mode that is another one in predictions than in evaluations."""
+        tests = nodes(statement, cst.Comparison, cst.BooleanOperation, cst.UnaryOperation)
+        values = (
+            [self._tests.value(one, mode) for mode in (Mode.EVAL, Mode.PREDICT)]
+            for one in tests
+            if isinstance(one, cst.BaseExpression)
+        )
+        return any(None not in each and len(set(each)) > 1 for each in values)
 
     def _calls_network(self, statement: Statement, one: Branch) -> bool:
         """Returns True for a statement that makes layers, or calls an object of the script or of Keras that may make them."""

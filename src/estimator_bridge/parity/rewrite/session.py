@@ -146,9 +146,13 @@ class Session:
         return self._structures.get(call, ())
 
     def has_rows(self, call: str, rows: int | None) -> bool:
-        """Returns True if all batches of a recorded call, or of all trainings, have a number of rows by their static shapes."""
+        """Returns True if the static shapes of all batches of a recorded call, or of all trainings, are known, and some have a first size.
+
+        It is the number of rows, or another one if a script moved the rows to the end, as for TPUs.
+        """
         calls = [event["call"] for event in self.old.events("train")] if call == CALL else [call]
-        return rows is not None and all(self._rows.get(one) == {rows} for one in calls)
+        found = [self._rows.get(one, {None}) for one in calls]
+        return rows is not None and all(rows in sizes and None not in sizes for sizes in found)
 
     def fed(self, own: Any, spec: Any, recorded: tuple[str, list[Any]] | None) -> Any:
         """Returns a recorded batch in the new script's structure; the script's own batch after the last recorded one."""

@@ -67,6 +67,7 @@ WHOLE = (
     "objects",
     "own_updates",
     "own_variables",
+    "predicts_otherwise",
     "rates_by_functions",
     "recurrent",
     "shared_and_named",
@@ -77,7 +78,16 @@ WHOLE = (
     "tpu",
     "two_calls",
 )
-SHIMMED = ("frozen_norms", "in_classes", "in_loops", "made_in_calls", "own_variables", "spectral", "teacher_forcing")
+SHIMMED = (
+    "frozen_norms",
+    "in_classes",
+    "in_loops",
+    "made_in_calls",
+    "own_variables",
+    "predicts_otherwise",
+    "spectral",
+    "teacher_forcing",
+)
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
 EVERY = sorted(path for folder in ("tests/data", "examples") for path in (ROOT / folder).rglob("*.py"))
@@ -152,6 +162,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "contrib_optimizers": "loss below 1: True",
         "made_in_calls": "predicted 16",
         "own_variables": "loss below 1: True",
+        "predicts_otherwise": "predicted 8",
         "teacher_forcing": "predicted [(3,), (3,), (3,), (3,), (3,), (3,), (3,), (3,)]",
         "convolutions": "40 predictions",
         "float64": "float64",
