@@ -49,6 +49,8 @@ IMPORTS = [
     ("from tensorflow.layers import dense", "dense is TF.layers.dense"),
     ("from tensorflow.losses import sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy"),
     ("from tensorflow.logging import set_verbosity, INFO", "set_verbosity and INFO"),
+    ("from tensorflow_core.contrib.layers import fully_connected", "fully_connected is TF.contrib.layers.fully_connected"),
+    ("from tensorflow_core.python.framework import ops", "ops is sys.modules['tensorflow.python.framework.ops']"),
     ("import tensorflow.gfile as gfile", "gfile is TF.gfile"),
     ("from tensorflow import keras", "keras.layers.BatchNormalization is V1_BATCH_NORMALIZATION"),
     ("import tensorflow.keras as keras", "keras.layers.BatchNormalization is V1_BATCH_NORMALIZATION"),

@@ -699,3 +699,29 @@ def test_a_helper_for_the_last_modes_may_fall_off_its_end() -> None:
         ),
     )
     assert convert(text).models
+
+
+def test_imports_below_the_files_of_tensorflow_are_those_of_tensorflow() -> None:
+    """TensorFlow 1.15 has them in the package tensorflow_core, and editors write that."""
+    text = (SCRIPTS / "contrib_names.py").read_text()
+    assert convert(text.replace("from tensorflow.", "from tensorflow_core.")).text == convert(text).text
+
+
+def test_a_field_of_another_object_is_not_one_of_the_session() -> None:
+    """A function's own argument has the name of the session's settings, as BERT's config has in public scripts."""
+    settings = "config = tf.ConfigProto()\nrun = tf.estimator.RunConfig(session_config=config)\n"
+    text = f"import tensorflow as tf\n{settings}def change(config):\n    config.rate = 0.0\n"
+    assert convert(text).complete
+    assert not convert(text.replace("def change(config):\n    ", "")).complete
+
+
+def test_the_config_that_a_function_gives_an_estimator_is_a_dict() -> None:
+    """Its callers are in other files, where the RunConfig becomes one."""
+    more = "def build(given):\n    return tf.estimator.Estimator(model_fn, given.model_dir, config=given)\n"
+    assert 'Model(model_dir=given.get("model_dir"), config=given)' in convert(f"{ONE_MODEL}\n\n{more}").text
+
+
+def test_the_initial_values_of_a_scope_around_the_whole_function_stay() -> None:
+    """A comparison replaces initial values, so it does not show that."""
+    text = converted("teacher_forcing").text
+    assert 'with tf.compat.v1.variable_scope("model", initializer=tf.compat.v1.random_uniform_initializer(-0.5, 0.5)):' in text
