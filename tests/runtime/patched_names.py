@@ -137,6 +137,7 @@ _REASONS: dict[str, dict[str, str]] = {
     # Comparisons.
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
     f"{_OPS}.nn_ops": {"_dropout": "an old script and its rewrite draw the same dropout masks"},
+    f"{_OPS}.while_loop": {"while_loop": "an old script and its rewrite draw the same dropout masks in the turns of loops"},
     "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager": {
         "__init__": "no run of a rewrite goes on from the checkpoints of another one"
     },
@@ -144,6 +145,7 @@ _REASONS: dict[str, dict[str, str]] = {
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch test_on_batch predict_on_batch": "a rewrite gets the batches and values of the old script"
     },
+    "tensorflow.compat.v1": {"while_loop": "as the function of its file"},
     "tensorflow": {"function": "a rewrite's steps call Python, which XLA cannot"},
     "tf_keras.*.base_layer.Layer": {
         "__init__": "knows the models and layers of a rewrite's own loop",

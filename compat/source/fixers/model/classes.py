@@ -376,8 +376,7 @@ class _Writer:
         return list(texts.values())
 
     def _makes_variables(self) -> bool:
-        names = (self._script.name(node) for statement in self._parts.network for node in nodes(statement, cst.Attribute))
-        return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in names)
+        return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in self._parts.reached)
 
     def _reads_names(self) -> bool:
         """Returns True if the script looks at names, or asks for the variables below a scope."""

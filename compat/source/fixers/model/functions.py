@@ -145,6 +145,7 @@ class ModelFunction:
         more: Arguments that only the script knows, which it binds before an Estimator calls the function.
         tests: Conditions on the mode.
         network: Statements that need neither labels nor trained variables.
+        reached: Imported names in the network and in functions of the script that it calls.
         reads_labels: True if the network has the labels, too, which predictions have not.
         scopes: Scopes of variables around statements of the network, the outermost first.
         loss: Statements of the loss that need them.
@@ -178,6 +179,7 @@ class ModelFunction:
     more: tuple[cst.Param, ...]
     tests: ModeTests
     network: tuple[Statement, ...]
+    reached: frozenset[str]
     reads_labels: bool
     scopes: tuple[cst.With, ...]
     loss: tuple[Statement, ...]
@@ -374,7 +376,7 @@ class _Analysis:
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
-            tuple(self._in_order(network)), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions, self._predicts_anew,
+            tuple(self._in_order(network)), frozenset(self._reached(network)[0]), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions, self._predicts_anew,
             updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
             tuple(self._inlined), self._signatures(), self._makes_keras, self._untold, frozenset(self._frozen),
             self._reached(network)[1] if self._shim else None, self._reached([*kept, *([*measured, kept_metrics] if kept_metrics else [])])[1],

@@ -1,4 +1,4 @@
-"""Makes dropout equal on both sides: a mask is a function of the step, the static shape, the rate and the occurrence.
+"""Makes dropout equal on both sides: a mask is a function of the step, the static shape, the rate, the occurrence and a loop's turn.
 
 All dropout of TensorFlow 1 and of tf_keras goes through one function of TensorFlow. Its static shape in the new script may name sizes
 that it leaves open in the old one, as of sequences of any length, and the other way round.
@@ -53,10 +53,11 @@ class Site:
 sites: GraphValues[list[Site]] = GraphValues()
 """Graph -> its dropout operations in the order in which they were made."""
 refused: GraphValues[list[tuple[str, Any]]] = GraphValues()
-"""Graph -> (name, operation) of each dropout inside of a loop, which keeps its own random numbers."""
+"""Graph -> (name, operation) of each dropout inside of a loop whose turns are not counted, which keeps its own random numbers."""
 drawn: Counter[str] = Counter()
 """Number of ``masks`` that operations were made for, in any graph or eagerly."""
 _eager: Counter[tuple[Any, ...]] = Counter()
+_turns: list[Any] = []  # of the loops whose body is being built, the outermost first: int64 tensors that count from 0
 
 
 def begin_step() -> None:
@@ -83,7 +84,7 @@ def equalise(step: Callable[[], Any], feeds: bool, others: Sequence[Site] = ()) 
         feeds: True to make occurrences placeholders, which ``occurrences`` corrects once the graph is complete.
         others: Sites of the other side, whose masks this side draws.
     """
-    from tensorflow.python.ops import nn_ops
+    from tensorflow.python.ops import nn_ops, while_loop
 
     def dropout(
         original: Callable[..., Any], x: Any, rate: Any, noise_shape: Any, uniform_sampler: Any, *args: Any, **kwargs: Any
@@ -91,7 +92,7 @@ def equalise(step: Callable[[], Any], feeds: bool, others: Sequence[Site] = ()) 
         graph = None if tf.executing_eagerly() else outermost(tf.compat.v1.get_default_graph(), feeds)
         if graph is not None and _is_structure(tf.compat.v1.get_default_graph()):
             return original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
-        if graph is not None and _in_loop():
+        if graph is not None and _loops() != len(_turns):
             dropped = original(x, rate, noise_shape, uniform_sampler, *args, **kwargs)
             name = tf.compat.v1.get_default_graph().get_name_scope() or "dropout"
             refused.setdefault(graph, []).append((name, dropped.op))
@@ -106,6 +107,35 @@ def equalise(step: Callable[[], Any], feeds: bool, others: Sequence[Site] = ()) 
         return original(x, rate, noise_shape, sample, *args, **kwargs)
 
     wrap(nn_ops, _dropout=dropout)
+    for module in (while_loop, tf.compat.v1):
+        wrap(module, while_loop=_counted)
+
+
+def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any, *args: Any, **kwargs: Any) -> Any:
+    """Executes ``tf.while_loop`` with one more variable: the number of the turn."""
+    shapes = (args[0] if args else kwargs.get("shape_invariants")) is not None
+    if tf.executing_eagerly() or type(loop_vars) not in (list, tuple) or not loop_vars or shapes:
+        return original(cond, body, loop_vars, *args, **kwargs)
+
+    def turn(*values: Any) -> Any:
+        _turns.append(values[-1])
+        try:
+            found = body(*values[:-1])
+        finally:
+            _turns.pop()
+        is_many = type(found) in (list, tuple) and (len(loop_vars) > 1 or len(found) == 1)
+        return [*(found if is_many else [found]), values[-1] + 1]
+
+    same = kwargs.pop("return_same_structure", False)
+    *result, _ = original(
+        lambda *values: cond(*values[:-1]),
+        turn,
+        [*loop_vars, tf.constant(0, tf.int64)],
+        *args,
+        return_same_structure=True,
+        **kwargs,
+    )
+    return result[0] if len(result) == 1 and not same else type(loop_vars)(result)
 
 
 def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: Any, dtype: Any) -> Any:
@@ -118,8 +148,10 @@ def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: A
     if feeds:
         with tf.init_scope():
             number = tf.compat.v1.placeholder_with_default(tf.constant(number, tf.int64), [])
-    key = zlib.crc32(repr(site.kind).encode()) % 2**31
-    seed = tf.stack([tf.constant(key, tf.int64) + tf.cast(number, tf.int64) * 7919, tf.cast(step(), tf.int64)])
+    key = tf.constant(zlib.crc32(repr(site.kind).encode()) % 2**31, tf.int64) + tf.cast(number, tf.int64) * 7919
+    for turn in _turns if graph is not None else ():
+        key = key * 31 + (turn + 1) * 104729
+    seed = tf.stack([key, tf.cast(step(), tf.int64)])
     mask = tf.random.stateless_uniform(shape, seed, dtype=dtype)
     drawn["masks"] += 1
     if graph is not None:
@@ -171,15 +203,14 @@ def _is_structure(graph: Any) -> bool:
     return graph is not None
 
 
-def _in_loop() -> bool:
-    graph = tf.compat.v1.get_default_graph()
-    context = graph._get_control_flow_context()
-    while context is not None:
-        if context.IsWhileContext():
-            return True
-        context = context.outer_context
+def _loops() -> int:
+    """Returns the number of loops around the operation that is made next."""
+    graph, found = tf.compat.v1.get_default_graph(), 0
     while graph is not None:
-        if type(graph).__name__ in {"WhileBodyFuncGraph", "WhileCondFuncGraph"}:
-            return True
+        context = graph._get_control_flow_context()
+        while context is not None:
+            found += context.IsWhileContext()
+            context = context.outer_context
+        found += type(graph).__name__ in {"WhileBodyFuncGraph", "WhileCondFuncGraph"}
         graph = getattr(graph, "outer_graph", None)
-    return False
+    return found
