@@ -61,18 +61,20 @@ class ArgScopes:
                 self._given[call] = [*before, *given]
         return True
 
-    def given_to(self, old: cst.Call, new: cst.Call) -> cst.Call:
+    def given_to(self, old: cst.Call, new: cst.Call, changes: cst.CSTTransformer | None = None) -> cst.Call:
         """Returns a call with the arguments of the blocks around it that it does not have.
 
         Args:
             old: Call as it is in the script.
             new: The same call, with changes.
+            changes: What makes the changes, also in the arguments.
         """
         parameters = LAYERS.get(self._script.called(old).removeprefix("tensorflow."), ("", ()))[1]
         has = {*parameters[: sum(one.keyword is None for one in old.args)]}
         has |= {one.keyword.value for one in old.args if one.keyword is not None}
         more = [one for one in self._given.get(old, ()) if one.keyword is not None and one.keyword.value not in has]
-        every = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in (*new.args[-1:], *more)]
+        changed = [cst.ensure_type(one.visit(changes) if changes is not None else one, cst.Arg) for one in more]
+        every = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in (*new.args[-1:], *changed)]
         return new.with_changes(args=[*new.args[:-1], *every]) if more else new
 
     def without(self, old: cst.With, new: cst.With) -> cst.With | cst.FlattenSentinel[cst.BaseStatement]:

@@ -210,7 +210,7 @@ class _NormalForm(cst.CSTTransformer):
         return updated_node if f"{name}.".startswith(_OTHER_FORM) else parsed(name.replace("tensorflow", "tf", 1))
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
-        updated_node = self._scopes.given_to(original_node, updated_node)
+        updated_node = self._scopes.given_to(original_node, updated_node, self)
         if original_node in self._of_keras:
             return as_keras(self._script, original_node, updated_node)
         if original_node in self._applied:
