@@ -36,7 +36,7 @@ from estimator_bridge.compat.source.fixers.keras_objects import with_old_default
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
-from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, take_apart
+from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, Way, take_apart
 from estimator_bridge.compat.source.fixers.model.layers import (
     FUSED_NORMS,
     LAYER_OF_NETWORK,
@@ -387,18 +387,16 @@ def _name_inside(names: Sequence[str]) -> str:
 
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
     """Returns the parts of a model function, and its class: with layers that ``__init__`` makes and an optimizer of Keras, if possible."""
-    bodies = [False, True] if shim else [False]
-    ways = [(body, updates, labels) for labels in (False, True) for body in bodies for updates in (False, True)]
-    for way in ways:
+    plain = [Way(body, updates) for body in ([False, True] if shim else [False]) for updates in (False, True)]
+    anew = [dataclasses.replace(one, predicts_anew=True) for one in plain if one.shim]
+    for way in (*plain, *(dataclasses.replace(one, reads_labels=True) for one in plain), *anew):
         with contextlib.suppress(UnconvertibleError):
-            return _one_way(script, function, *way)
-    return _one_way(script, function, *ways[len(ways) // 2 - 1])
+            return _one_way(script, function, way)
+    return _one_way(script, function, plain[-1])
 
 
-def _one_way(
-    script: Script, function: cst.FunctionDef, keeps_network: bool, keeps_updates: bool, reads_labels: bool
-) -> tuple[ModelFunction, cst.ClassDef]:
-    parts = take_apart(script, function, keeps_network, keeps_updates, reads_labels)
+def _one_way(script: Script, function: cst.FunctionDef, way: Way) -> tuple[ModelFunction, cst.ClassDef]:
+    parts = take_apart(script, function, way)
     return parts, write_class(script, parts)
 
 

@@ -10,10 +10,14 @@ def block(x, filters, training):
     return tf.layers.dropout(x, 0.2, training=training)
 
 
+def scaled(x, mode):
+    return 2.0 * x if mode == tf.estimator.ModeKeys.PREDICT else x
+
+
 def model_fn(features, labels, mode, params):
     if params["turned"] and mode != tf.estimator.ModeKeys.PREDICT:
         features = tf.transpose(features, [3, 0, 1, 2])
-    features -= tf.constant([0.5], shape=[1, 1, 1], dtype=features.dtype)
+    features = scaled(features, mode) - tf.constant([0.5], shape=[1, 1, 1], dtype=features.dtype)
 
     def build():
         return tf.layers.dense(tf.layers.flatten(block(features, 3, mode == tf.estimator.ModeKeys.TRAIN)), 2)

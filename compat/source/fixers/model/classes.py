@@ -407,19 +407,16 @@ class _Writer:
         return f"of_script_{argument.name.value}"
 
     def _mode(self, network: Sequence[Statement]) -> list[Statement]:
-        """Returns the assignment of the mode, if the network gives it to functions that do not tell evaluation from prediction."""
+        """Returns the assignment of the mode, if what the network gives it to does not tell evaluation from prediction, or need not."""
         inside = {
             node for one in self._script.module.body if makes(self._script, one, SPEC) for node in nodes(one, cst.Attribute)
         }
         others = {
             mode_name(self._script.name(node)) for node in nodes(self._script.module, cst.Attribute) if node not in inside
         }
-        known = {"EVAL", "PREDICT"}.isdisjoint(others)
-        return (
-            [_line('mode = "train" if training else "eval"')]
-            if known and "mode" in _read(network) and self._given_to_own(network)
-            else []
-        )
+        known = {"EVAL", "PREDICT"}.isdisjoint(others) and self._given_to_own(network)
+        asked = "mode" in _read(network) and (known or self._parts.predicts_anew)
+        return [_line('mode = "train" if training else "eval"')] if asked else []
 
     def _given_to_own(self, network: Sequence[Statement]) -> bool:
         """Returns True if only functions of the script take the mode."""

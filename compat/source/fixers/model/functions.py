@@ -244,39 +244,52 @@ def asked_scope(script: Script, node: cst.CSTNode) -> cst.BaseExpression | None:
     return None if given is None or code(given.get("scope", cst.Name("None"))) == "None" else given["scope"]
 
 
-def take_apart(
-    script: Script, function: cst.FunctionDef, shim: bool = False, keeps_updates: bool = False, reads_labels: bool = False
-) -> ModelFunction:
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """What may stay as it is in a class.
+
+    Attributes:
+        shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
+        keeps_updates: What updates the variables stays, if Keras has no such optimizer.
+        reads_labels: The network has the labels, and what predictions need: labels are None in a prediction.
+        predicts_anew: A prediction has a network of its own, whose layers have the names of training's; only with ``shim``.
+    """
+
+    shim: bool = False
+    keeps_updates: bool = False
+    reads_labels: bool = False
+    predicts_anew: bool = False
+
+
+def take_apart(script: Script, function: cst.FunctionDef, way: Way) -> ModelFunction:
     """Finds the parts of a model function.
 
     Args:
         script: Script around the function.
         function: The function.
-        shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
-        keeps_updates: True to keep what updates the variables as it is, if Keras has no such optimizer.
-        reads_labels: True to give the labels to the network, which has what predictions need: they are None in a prediction.
+        way: What may stay as it is.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    return _Analysis(script, function, shim, keeps_updates, reads_labels).result()
+    return _Analysis(script, function, way).result()
 
 
 class _Analysis:
-    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool, keeps_updates: bool, reads_labels: bool) -> None:
+    def __init__(self, script: Script, function: cst.FunctionDef, way: Way) -> None:
         self._script = script
         self._function = function
-        self._shim = shim
-        self._keeps_updates = keeps_updates
-        self._reads_labels = reads_labels
-        self._predicts_anew = False
+        self._shim = way.shim
+        self._keeps_updates = way.keeps_updates
+        self._reads_labels = way.reads_labels
+        self._predicts_anew = way.predicts_anew
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
         self._features = "features" if "features" in names else names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
-        if reads_labels and not self._labels:
+        if way.reads_labels and not self._labels:
             raise UnconvertibleError(function, "the model function", "it has no labels")
         self._more = [
             one
@@ -849,7 +862,8 @@ class _Analysis:
         reads_other = {name for statement in shared for name in reads_and_writes(statement)[0]} & _bound(rest)
         is_shared = all(statement in everywhere for statement in shared) and not reads_other
         calls_network = any(self._calls_network(each, one) for each in rest)
-        if self._shim and (not is_shared or calls_network or any(map(self._tells_predictions, network))):
+        differs = not is_shared or calls_network or any(map(self._tells_predictions, network))
+        if self._shim and (self._predicts_anew or differs):
             self._predicts_anew = True
             return network, needed, value
         if is_shared:
