@@ -422,14 +422,13 @@ class _Analysis:
         return given
 
     def _only_log(self, hooks: cst.BaseExpression, one: Branch) -> bool:
-        """Returns True for a list of hooks that show values and change nothing."""
+        """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
         if isinstance(hooks, cst.Name):
-            hooks = assigned(hooks.value, one.statements) or hooks
-        if not isinstance(hooks, cst.List | cst.Tuple):
-            return False
-        values = [element.value for element in hooks.elements]
-        made = [assigned(value.value, one.statements) if isinstance(value, cst.Name) else value for value in values]
-        return all(self._script.called(value) in LOGGERS for value in made)
+            given = _given_anywhere(hooks.value, one)
+            return bool(given) and all(code(each) == "None" or self._only_log(each, one) for each in given)
+        if isinstance(hooks, cst.List | cst.Tuple):
+            return all(self._only_log(element.value, one) for element in hooks.elements)
+        return self._script.called(hooks) in LOGGERS
 
     def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
         """Returns the statements that names need: those of the network, and those that need labels or trained variables."""
@@ -1080,6 +1079,17 @@ def _chooses_by_mode(node: cst.CSTNode) -> bool:
     returned = [one.value for one in nodes(node.body, cst.Return) if isinstance(one, cst.Return)]
     statements = [one for one in node.body.body if not (isinstance(one, cst.SimpleStatementLine) and is_text(one))]
     return len(statements) == 1 and any(isinstance(one, cst.IfExp) for one in returned)
+
+
+def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
+    """Returns what the statements of a mode assign to a name, or append to it, in blocks too."""
+    found = []
+    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.Call)):
+        if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
+            found.append(node.value)
+        elif isinstance(node, cst.Call) and code(node.func) == f"{name}.append" and node.args:
+            found.append(node.args[0].value)
+    return found
 
 
 def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
