@@ -41,6 +41,7 @@ from estimator_bridge.compat.source.fixers.model.updates import (
     UPDATE_OPS,
     Updates,
     find_updates,
+    only_updates,
     unwrapped,
     updates_of_keras,
 )
@@ -108,6 +109,7 @@ _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
 _MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _UNKNOWN = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
+_TOLD_BY_PLACE = 2  # arguments of a call of Keras: the inputs, and if it trains
 _OUTSIDE = {"tensorflow", "keras", "tf_keras", "numpy", *sys.stdlib_module_names}
 """Packages whose objects are known, or make no layers."""
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
@@ -376,6 +378,7 @@ class _Analysis:
         if loss_value is None:
             raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
         network, loss = self._split(train, _read(loss_value))
+        self._check_penalties(network)
         evaluation = self._evaluation_loss(loss_value, network, loss)
         kept_metrics = None
         try:
@@ -386,6 +389,11 @@ class _Analysis:
             kept_metrics, measured, found = *self._kept_metrics(network), list[metrics.Metric]()
         network, predicted, predictions = self._predictions(network)
         updates, kept = self._updates(train, spec, {*network, *loss})
+        both = self._reached(network)[1] & self._reached(kept)[1] if self._shim else ()
+        for call in (one for name in both for one in nodes(self._own[name], cst.Call)):
+            if self._script.called(call) == VARIABLE:
+                message = "the network and the updates make it by one function; write two"
+                raise UnconvertibleError(call, "tf.Variable", message)
         used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
         return ModelFunction(
             self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
@@ -446,7 +454,10 @@ class _Analysis:
             raise UnconvertibleError(call, code(call.func), _UNKNOWN)
         own = [self._own[name] for name in self._reached(late)[1]]
         for made in (each for one in (*late, *own) for each in nodes(one, cst.Call)):
-            if self._script.called(made) in ("tensorflow.get_variable", VARIABLE):
+            kept = self._shim and self._script.called(made) != "tensorflow.layers.flatten"
+            if self._script.called(made) in ("tensorflow.get_variable", VARIABLE) or (
+                kept and layer_function(self._script.called(made))
+            ):
                 message = "it is made behind the labels; make the variable in the network"
                 raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), message)
         return network, late
@@ -613,40 +624,94 @@ class _Analysis:
         calls = [node for one in self._body for node in nodes(one, cst.Call) if isinstance(node, cst.Call)]
         called = [(one, one.func if isinstance(one.func, cst.Call) else made.get(simple_name(one.func))) for one in calls]
         objects = [(one, what) for one, what in called if what is not None and self._makes_keras(what)]
-        for what in () if self._shim else (what for _, what in objects):
-            owner = self._own.get(simple_name(what.func))
-            methods = owner.body.body if isinstance(owner, cst.ClassDef) else ()
-            later = [one for one in methods if isinstance(one, cst.FunctionDef) and one.name.value not in ("__init__", "build")]
-            if any(map(self._keras_names, later)):
-                message = "it makes layers of Keras each time it is called; make them in its __init__"
-                raise UnconvertibleError(what, code(what.func), message)
+        self._check_keras(self._body, [what for _, what in objects])
+        known = {part for _, what in objects for part in nodes(what, cst.Call)}
+        for one in calls:
+            if self._is_norm_of_keras(one.func) and one not in known:
+                message = "it is not known how it is called; give it a name of its own"
+                raise UnconvertibleError(one, code(one.func), message)
         told = {code(one.func) for one, _ in objects if _says_training(one)}
         symbolic = any(re.search(r"\bkeras\.(.+\.)?Input$", self._script.called(one)) for one in calls)
         untold = set[cst.CSTNode]()
         for one, what in objects:
             names = sorted(self._keras_names(what))
             averages = [name for name in names if name.startswith(_WITH_AVERAGES)]
-            if averages and _says_training(one) and not self._runs_updates_of_keras():
+            may_train = _says_training(one) or len(one.args) > 1 or self._trains_inside(what)
+            if averages and may_train and not self._runs_updates_of_keras(one):
                 norms = self._norms_of_keras(what)
                 if set(averages) - ({_KERAS_NORM} if norms else set()):
                     message = "TensorFlow 1 updates its moving averages only where the script asks for that; decide, and write the class"
                     raise UnconvertibleError(one, averages[0], message)
                 self._frozen |= norms
             has_modes = bool(averages) or any(re.search("Dropout|Noise", name) for name in names)
-            if not _says_training(one) and (has_modes or code(one.func) in told):
+            if not _says_training(one) and len(one.args) < _TOLD_BY_PLACE and (has_modes or code(one.func) in told):
                 untold.add(one)
             if has_modes and one in untold and symbolic:
                 message = "the call of a whole network of Keras says if it trains; make the network in a function of its own"
                 raise UnconvertibleError(one, code(one.func), message)
         return frozenset(untold)
 
-    def _runs_updates_of_keras(self) -> bool:
-        """Returns True if the updates that ``model.get_updates_for(tensor)`` tells are passed on to the operation that trains."""
+    def _check_keras(self, body: Sequence[Statement], objects: Sequence[cst.Call]) -> None:
+        """Raises for objects of the script that keep or make layers of Keras, which would not be part of the model."""
+        names, own = self._reached(body)
+        if any(name.endswith(".learning_phase_scope") for name in names):
+            message = "its block tells layers if they train; give each call the argument training"
+            raise UnconvertibleError(self._function, "learning_phase_scope", message)
+        classes = [one for name in own if isinstance(one := self._own.get(name), cst.ClassDef)]
+        for one in classes:
+            if not self._is_of_keras(one) and any(map(self._keras_names, _methods(one, ("__init__", "build")))):
+                message = "it keeps layers of Keras, which finds them in layers, models and tf.Modules alone; derive its class from tf.Module"
+                raise UnconvertibleError(self._function, one.name.value, message)
+        for what in () if self._shim else objects:
+            owner = self._own.get(simple_name(what.func))
+            later = isinstance(owner, cst.ClassDef) and any(
+                map(self._keras_names, _methods(owner, ("__init__", "build"), others=True))
+            )
+            if later:
+                message = "it makes layers of Keras each time it is called; make them in its __init__"
+                raise UnconvertibleError(what, code(what.func), message)
+
+    def _is_of_keras(self, owner: cst.ClassDef) -> bool:
+        """Returns True for a class of layers or models of Keras, or of modules, also by way of other classes of the script."""
+        for base in owner.bases:
+            other = self._own.get(simple_name(base.value))
+            name = self._script.name(base.value)
+            if is_keras(name) or name.endswith((".Module", ".Layer", ".Model")):
+                return True
+            if isinstance(other, cst.ClassDef) and other is not owner and self._is_of_keras(other):
+                return True
+        return False
+
+    def _trains_inside(self, what: cst.CSTNode) -> bool:
+        """Returns True if code of the script that an object of Keras is made from tells a layer to train."""
+        own = [self._own[name] for name in self._reached([what])[1] if name in self._own]
+        calls = [one for each in own for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
+        return any(_says_training(one) for one in calls)
+
+    def _runs_updates_of_keras(self, call: cst.Call) -> bool:
+        """Returns True if the training runs the updates of an object of Keras, which ``get_updates_for`` tells for its only input."""
         calls = [one for each in self._body for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
-        waits = [one for one in calls if self._script.called(one) in ("tensorflow.group", "tensorflow.control_dependencies")]
-        lines = [one for one in unwrapped(self._body) if any(updates_of_keras(each) for each in nodes(one, cst.Call))]
-        read = {name for one in waits for name in _read(one)}
-        return bool(read & _bound(lines)) or any(updates_of_keras(one) for each in waits for one in nodes(each, cst.Call))
+        asked = [one for one in calls if updates_of_keras(one) and code(one.func) == f"{code(call.func)}.get_updates_for"]
+        inputs = {code(one.args[0].value) for one in calls if code(one.func) == code(call.func) and one.args}
+        flat = unwrapped(self._body)
+        lines = [one for one in flat if only_updates(assigned_value(one)) and {*nodes(one, cst.Call)} & {*asked}]
+        ops = [
+            one.value
+            for one in nodes(self._function, cst.Arg)
+            if isinstance(one, cst.Arg) and one.keyword and one.keyword.value == "train_op"
+        ]
+        trained = {simple_name(one) for one in ops} - {""}
+        waits = [
+            one for each in self._body for one in nodes(each, cst.With) if isinstance(one, cst.With) and _bound([one]) & trained
+        ]
+        blocks = [item.item for one in waits for item in one.items]
+        values = [*ops, *(assigned_value(one) for one in flat if _bound([one]) & trained)]
+        run = [one for one in values if self._script.called(one) == "tensorflow.group"]
+        run += [one for one in blocks if self._script.called(one) == "tensorflow.control_dependencies"]
+        read = {name for one in run if one is not None for name in _read(one)}
+        inside = {one for each in run if each is not None for one in nodes(each, cst.Call)}
+        runs = bool(read & _bound(lines)) or not inside.isdisjoint(asked)
+        return runs and len(inputs) == 1 and {code(one.args[0].value) for one in asked} == inputs
 
     def _norms_of_keras(self, made: cst.Call) -> set[cst.CSTNode]:
         """Returns the calls that make batch norm of Keras, whose averages TensorFlow 1 does not update: Keras adds nothing to UPDATE_OPS.
@@ -1024,6 +1089,16 @@ class _Analysis:
         calls = (of_whole_model(self._script, node) for node in nodes(self._function, cst.Call))
         return any("losses" in one for one in calls)
 
+    def _check_penalties(self, network: Sequence[Statement]) -> None:
+        """Raises for penalties of layers of Keras, which TensorFlow 1 does not add to those of its own layers."""
+        reached = [*network, *(self._own[name] for name in self._reached(network)[1])]
+        calls = [one for each in reached for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
+        for call in calls if self._adds_penalties() else ():
+            given = [one for one in call.args if one.keyword is not None and one.keyword.value.endswith("_regularizer")]
+            if is_keras(self._script.called(call)) and any(code(one.value) != "None" for one in given):
+                message = "get_regularization_loss has no penalties of layers of Keras; add them to the loss, or take the regularizer away"
+                raise UnconvertibleError(call, code(call.func), message)
+
     def _is_harmless(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
         if isinstance(statement, cst.With) or (isinstance(statement, cst.For) and statement.orelse is None):
@@ -1140,6 +1215,11 @@ def _given_items(statement: Statement) -> list[tuple[cst.BaseExpression, cst.Bas
         raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
     key = target.slice[0].slice
     return [(key.value if isinstance(key, cst.Index) else target, value)]
+
+
+def _methods(owner: cst.ClassDef, names: Container[str], others: bool = False) -> list[cst.FunctionDef]:
+    """Returns the methods of a class that have one of some names, or the others."""
+    return [one for one in owner.body.body if isinstance(one, cst.FunctionDef) and (one.name.value in names) is not others]
 
 
 def _says_training(call: cst.Call) -> bool:

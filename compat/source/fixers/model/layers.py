@@ -230,8 +230,16 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
     )
     if given is None or not {"initial_value"} <= given.keys() <= {"initial_value", "trainable", "name", "dtype"}:
         raise UnconvertibleError(old, "tf.Variable", "only its initial value, trainable, name and dtype are converted")
+    if any(
+        one.attr.value == "initialized_value"
+        for one in nodes(given["initial_value"], cst.Attribute)
+        if isinstance(one, cst.Attribute)
+    ):
+        raise UnconvertibleError(
+            old, "initialized_value", "the value of another variable is not known when this one is made; repeat it"
+        )
     others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
-    return f"{OF_NETWORK}(lambda: {code(given['initial_value'])}{''.join(others)})"
+    return f"{OF_NETWORK}({code(given['initial_value'])}{''.join(others)})"
 
 
 def is_layer_of_keras(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 
 import libcst as cst
@@ -45,7 +46,7 @@ def choices_for_tpu(text: str) -> set[int]:
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
             continue
-        for block in _blocks(function):
+        for block in _blocks(function) if "EstimatorSpec" in ast.unparse(function) else ():
             found |= {one.lineno for place, one in enumerate(block) if _is_for_tpu(one, block[place + 1 :])}
         found |= {one.lineno for one in ast.walk(function) if isinstance(one, ast.If) and _chooses_scaffold(one)}
     return found
@@ -55,7 +56,7 @@ def _is_for_tpu(node: ast.stmt, following: list[ast.stmt]) -> bool:
     """Returns True for a test of a TPU that ends with an EstimatorSpec for it, or refuses it, where others end with a plain spec."""
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript):
         return False
-    if "tpu" not in ast.unparse(node.test).lower().rpartition(".")[2]:
+    if not _asks_tpu(node.test):
         return False
     otherwise = node.orelse or following
     name, made = _spec_of(node.body)
@@ -80,7 +81,15 @@ def _chooses_scaffold(node: ast.If) -> bool:
         for one in ast.walk(function)
         if isinstance(one, ast.Call)
     }
-    return "tpu" in ast.unparse(node.test).lower() and "Scaffold" in made and bool(node.orelse)
+    asks = any(_asks_tpu(one) for one in ast.walk(node.test) if isinstance(one, ast.Name | ast.Attribute | ast.Subscript))
+    return asks and "Scaffold" in made and bool(node.orelse)
+
+
+def _asks_tpu(test: ast.expr) -> bool:
+    """Returns True for a name such as ``FLAGS.use_tpu``, not for one that says the contrary."""
+    words = re.findall(r"\w+", ast.unparse(test).lower())
+    parts = words[-1].split("_") if words else []
+    return not {"tpu", "tpus"}.isdisjoint(parts) and {"no", "not", "non", "without", "disable"}.isdisjoint(parts)
 
 
 def _spec_of(body: list[ast.stmt]) -> tuple[str, str]:

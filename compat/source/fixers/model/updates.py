@@ -59,6 +59,13 @@ _MOST = 5
 _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
+_CHANGE_NOTHING = (
+    "tensorflow.assert",
+    "tensorflow.debugging.assert",
+    "tensorflow.print",
+    "tensorflow.Print",
+    "tensorflow.summary.",
+)
 REBOUND = "the updates read it, and it gets another value behind them; give that one another name"
 _Expression = cst.BaseExpression
 _Node = TypeVar("_Node", bound=cst.CSTNode)
@@ -108,6 +115,7 @@ class _Finder:
         batch: set[str],
     ) -> None:
         self._script = script
+        self._statements = statements
         self._flat = unwrapped(statements)
         self._spec = spec
         self._check = check
@@ -116,6 +124,7 @@ class _Finder:
         self.notes: list[Change] = []
 
     def found(self) -> Updates:
+        self._check_waits()
         asked = self._spec.get("train_op")
         value = asked
         for _ in range(_MOST):  # names that other names were given
@@ -146,6 +155,25 @@ class _Finder:
         if made is None and chosen is not None:
             return self._chosen(chosen, maker)
         raise UnconvertibleError(value, "the optimizer", "it is not made by one call of tf.train; write it so")
+
+    def _check_waits(self) -> None:
+        """Raises if a block waits for more than the updates of moving averages, and for what changes nothing."""
+        known = {name for one in self._flat if self._runs_updates(assigned_value(one)) for name in reads_and_writes(one)[1]}
+        blocks = [one for each in self._statements for one in nodes(each, cst.With) if isinstance(one, cst.With)]
+        for item in (item.item for one in blocks for item in one.items):
+            if (
+                self._script.called(item) != "tensorflow.control_dependencies"
+                or not isinstance(item, cst.Call)
+                or not item.args
+            ):
+                continue
+            asked = item.args[0].value
+            parts = [one.value for one in asked.elements] if isinstance(asked, cst.List | cst.Tuple) else [asked]
+            for part in parts:
+                value = assigned(part.value, self._flat) if isinstance(part, cst.Name) else part
+                is_harmless = self._script.called(value).startswith(_CHANGE_NOTHING) or self._runs_updates(value)
+                if not is_harmless and simple_name(part) not in known:
+                    raise UnconvertibleError(item, "tf.control_dependencies", _OTHERWISE)
 
     def _of_both_branches(self, name: cst.Name) -> _Expression | None:
         """Returns what both branches of a test give a name, if they differ at most in running UPDATE_OPS where there is batch norm."""
@@ -494,6 +522,15 @@ def updates_of_keras(node: cst.CSTNode | None) -> bool:
     """Returns True for ``model.get_updates_for(tensor)``: the updates of moving averages that depend on a tensor."""
     method = node.func.attr.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else ""
     return method == "get_updates_for" and isinstance(node, cst.Call) and [code(one.value) for one in node.args] != ["None"]
+
+
+def only_updates(value: cst.CSTNode | None) -> bool:
+    """Returns True for updates of Keras, or a sum or list of them."""
+    if isinstance(value, cst.BinaryOperation):
+        return only_updates(value.left) and only_updates(value.right)
+    if isinstance(value, cst.List | cst.Tuple):
+        return all(only_updates(one.value) for one in value.elements)
+    return isinstance(value, cst.Call) and code(value.func).endswith(".get_updates_for")
 
 
 def unwrapped(statements: Sequence[Statement]) -> list[Statement]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
+
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.model.flow import reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
+_METHODS = frozenset({"append", "as_list", "format", "get_shape", "set_shape"})
+"""Methods of tensors, lists and texts, which call no layer."""
+_ALIASES = {"convolution2d": "conv2d", "convolution2d_transpose": "conv2d_transpose"}
 ARG_SCOPES = ("tensorflow.contrib.slim.arg_scope", "tensorflow.contrib.framework.arg_scope")
 
 
@@ -27,11 +32,7 @@ class ArgScopes:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._own = {
-            one.name.value
-            for one in nodes(script.module, cst.FunctionDef, cst.ClassDef)
-            if isinstance(one, cst.FunctionDef | cst.ClassDef)
-        }
+        self._bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
         self._given: dict[cst.CSTNode, list[cst.Arg]] = {}
         self._blocks = [one for one in nodes(script.module, cst.With) if isinstance(one, cst.With) and self._enter(one)]
 
@@ -42,24 +43,42 @@ class ArgScopes:
             return False
         first, *given = cst.ensure_type(item.item, cst.Call).args
         listed = first.value.elements if isinstance(first.value, cst.List | cst.Tuple) else ()
-        functions = {self._script.name(one.value) for one in listed}
+        functions = {self._function(one.value) for one in listed}
         if not functions or not all(one.removeprefix("tensorflow.") in LAYERS for one in functions):
             return False
         calls = [one for one in nodes(block.body, cst.Call) if isinstance(one, cst.Call)]
         listings = [one.args[0] for one in calls if self._script.called(one) in ARG_SCOPES and one.args]
         places = {one.func for one in calls} | {one for each in listings for one in nodes(each, cst.Attribute, cst.Name)}
-        named = {one for one in nodes(block.body, cst.Attribute, cst.Name) if self._script.name(one) in functions}
-        if any(simple_name(one.func) in self._own for one in calls) or named - places or first.keyword:
-            return False  # it reaches into functions
+        named = {one for one in nodes(block.body, cst.Attribute, cst.Name) if self._function(one) in functions}
+        if not all(map(self._is_known, calls)) or named - places or first.keyword:
+            return False  # it may reach into functions
         changes = reads_and_writes(block.body)[1] & {name for one in given for name in reads_and_writes(one.value)[0]}
-        if changes or not all(one.keyword is not None and _is_plain(one.value) for one in given):
+        if changes or not all(one.keyword is not None and self._is_plain(one.value) for one in given):
             return False
         for call in calls:
-            if self._script.called(call) in functions:
+            if self._function(call.func) in functions:
                 names = [one.keyword.value for one in given if one.keyword is not None]
                 before = [one for one in self._given.get(call, ()) if one.keyword and one.keyword.value not in names]
                 self._given[call] = [*before, *given]
         return True
+
+    def _function(self, node: cst.BaseExpression | cst.CSTNode) -> str:
+        """Returns the name of a function of contrib, which has some under two names."""
+        name = self._script.name(node)
+        return ".".join(_ALIASES.get(part, part) for part in name.split("."))
+
+    def _is_known(self, call: cst.Call) -> bool:
+        """Returns True for a call of TensorFlow, NumPy or Python itself, which calls nothing of the script."""
+        name = simple_name(call.func)
+        of_python = name in vars(builtins) and name not in self._bound
+        is_method = isinstance(call.func, cst.Attribute) and call.func.attr.value in _METHODS
+        return self._script.called(call).startswith(("tensorflow.", "numpy.")) or of_python or is_method
+
+    def _is_plain(self, value: cst.BaseExpression) -> bool:
+        """Returns True for an expression that means the same in each call."""
+        calls = [one for one in nodes(value, cst.Call) if isinstance(one, cst.Call)]
+        drawn = next(nodes(value, cst.NamedExpr, cst.Await, cst.Yield, cst.Lambda), None)
+        return drawn is None and all(self._script.called(one).startswith("tensorflow.") for one in calls)
 
     def given_to(self, old: cst.Call, new: cst.Call, changes: cst.CSTTransformer | None = None) -> cst.Call:
         """Returns a call with the arguments of the blocks around it that it does not have.
@@ -90,8 +109,3 @@ class ArgScopes:
         gap = [cst.EmptyLine(indent=False)] * (1 + code(old.items[0].item).count("\n"))
         lines = [*new.leading_lines, *gap, *getattr(first, "leading_lines", ())]
         return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *rest])
-
-
-def _is_plain(value: cst.BaseExpression) -> bool:
-    """Returns True for an expression that means the same in each call."""
-    return next(nodes(value, cst.NamedExpr, cst.Await, cst.Yield, cst.Lambda), None) is None
