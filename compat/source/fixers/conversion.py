@@ -69,6 +69,7 @@ from estimator_bridge.compat.source.fixers.script import (
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.objects import Unfolded, unfolded
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
+from estimator_bridge.compat.source.removed_names.python import with_abstract_classes
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
@@ -170,7 +171,7 @@ def convert(
     """
     if _HEADER in text:
         return Conversion(text, tuple(_marked(text)))
-    text = _CORE.sub(r"\1tensorflow", text)
+    text = with_abstract_classes(_CORE.sub(r"\1tensorflow", text))
     words = set(re.findall(r"\w+", text))
     if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
         return Conversion(_parsable(text), ())

@@ -1,5 +1,6 @@
 """Names that Python removed by 3.13: those of Python 3.6, and those of 2.7 whose modules still exist."""
 
+import re
 from collections.abc import Mapping
 
 from estimator_bridge.compat.source.removed_names import RESTORED, Removed
@@ -119,3 +120,41 @@ ATTRIBUTES: Mapping[str, Removed] = {
     **{name: Removed("", note) for name, note in _BY_HAND.items()},
 }
 """Names that were removed from modules that still exist."""
+
+_ABSTRACT = _MOVED["collections", "collections.abc"].split()
+
+
+def with_abstract_classes(text: str) -> str:
+    """Returns a source in which the abstract classes of collections have the names that Python 3.10 and later know, each in its line.
+
+    Args:
+        text: Source in Python 3.
+
+    Example:
+        >>> with_abstract_classes("import collections; isinstance(x, collections.Iterable)")
+        'import collections; import collections.abc; isinstance(x, collections.abc.Iterable)'
+        >>> with_abstract_classes("from collections import Mapping, OrderedDict")
+        'from collections import OrderedDict; from collections.abc import Mapping'
+    """
+    names = "|".join(_ABSTRACT)
+    changed = re.sub(rf"(?<![\w.])collections\.({names})\b", r"collections.abc.\1", text)
+    if changed != text:
+        changed = re.sub(
+            r"^([ \t]*)import collections(?=[ \t]*(;|#|$))",
+            r"\1import collections; import collections.abc",
+            changed,
+            flags=re.MULTILINE,
+        )
+    return re.sub(r"^([ \t]*)from collections import ([\w, \t]+?)(?=[ \t]*(;|#|$))", _from_both, changed, flags=re.MULTILINE)
+
+
+def _from_both(found: re.Match[str]) -> str:
+    asked = [one.strip() for one in found[2].split(",")]
+    parts = {
+        "collections": [one for one in asked if one.split()[0] not in _ABSTRACT],
+        "collections.abc": [one for one in asked if one.split()[0] in _ABSTRACT],
+    }
+    if not parts["collections.abc"]:
+        return found[0]
+    lines = [f"from {module} import {', '.join(names)}" for module, names in parts.items() if names]
+    return found[1] + "; ".join(lines)

@@ -82,6 +82,7 @@ _REFUSED = {
     "tensorflow.control_dependencies": "there is no order of operations to force; put them one after another",
     "tensorflow.placeholder": "there are no placeholders outside of a graph; take the value from the features",
     "tensorflow.Session": "there are no sessions in a model; use tensors as values",
+    "tensorflow_hub.Module": "TensorFlow 2 loads no such modules; use hub.KerasLayer of a SavedModel",
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
     "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
 }
@@ -447,6 +448,7 @@ class _Analysis:
         if self._reads_labels:
             tainted = [each for each in tainted if each not in self._of_predictions]
         late = [statement for statement in needed if statement in tainted or statement in later]
+        late = self._with_those_of_training(one, needed, late)
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
             self._check(statement)
@@ -461,6 +463,23 @@ class _Analysis:
                 message = "it is made behind the labels; make the variable in the network"
                 raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), message)
         return network, late
+
+    def _with_those_of_training(self, one: Branch, needed: list[Statement], late: list[Statement]) -> list[Statement]:
+        """Returns the statements that need labels, and those that predictions have not: these may read features that only training has."""
+        predict = self._branches.get(Mode.PREDICT)
+        if predict is None:
+            return late
+        moved = {
+            each
+            for each in needed
+            if each not in predict.statements and each not in late and not self._calls_network(each, one)
+        }
+        while True:
+            read = _read_by([each for each in needed if each not in moved and each not in late])
+            stay = {each for each in moved if reads_and_writes(each)[1] & read}
+            if not stay:
+                return [each for each in needed if each in late or each in moved]
+            moved -= stay
 
     def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:
         """Yields the calls of what a function of another module returned."""

@@ -50,7 +50,8 @@ def inlined(
         functions: The script's functions, by name.
         wanted: Function that returns True for the name of one that has to be put in.
     """
-    putting = _Putting(script, functions, wanted)
+    read = {name for one in body for name in reads_and_writes(one)[0]}
+    putting = _Putting(script, functions, wanted, read - _bound(body))
     statements = [part for one in body for part in putting.of_one_line(one)]
     for _ in range(_MOST):
         ended = putting.at_the_end(statements)
@@ -62,11 +63,14 @@ def inlined(
 
 
 class _Putting:
-    def __init__(self, script: Script, functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool]) -> None:
+    def __init__(
+        self, script: Script, functions: dict[str, cst.FunctionDef], wanted: Callable[[str], bool], free: set[str]
+    ) -> None:
         self._script = script
         self._functions = functions
         self._wanted = wanted
         self._taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
+        self._free = free  # names that the model function reads and does not bind, as those of a function around it
         self.used: dict[str, cst.Call] = {}
 
     def at_the_end(self, body: Sequence[Statement], around: Sequence[Statement] = (), goes_on: bool = False) -> list[Statement]:
@@ -112,7 +116,11 @@ class _Putting:
             for one in function.body.body
             if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement) and not is_text(one)
         ]
-        taken = {each for one in others for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])} | set(_PARAMETERS)
+        taken = (
+            {each for one in others for each in (*reads_and_writes(one)[0], *reads_and_writes(one)[1])}
+            | set(_PARAMETERS)
+            | self._free
+        )
         own = (_bound(inside) | set(rest)) - {key for key, value in given.items() if code(value) == key}
         clashing = own & taken
         names = {**{key: _renamed(function, key) for key in clashing}, **same}
@@ -235,7 +243,7 @@ class _Putting:
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
         if self._captures(self._functions[name], rest):
             return None
-        taken = names.union(*(name for one in rest for name in reads_and_writes(one)))
+        taken = names.union(self._free, *(name for one in rest for name in reads_and_writes(one)))
         inside = self._statements(statement, function, set(taken - _bound([statement]) - self._script.attributes))
         if inside is not None:
             self.used.setdefault(name, call)
