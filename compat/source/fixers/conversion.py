@@ -628,7 +628,11 @@ class _Calls(Marking):
                 return text
         if self._in_shim and is_contrib(name):
             return of_core(self._script, old, new)
-        return self._calls.converted(old, new)
+        text = self._calls.converted(old, new)
+        for call, argument, message in self._calls.human:
+            self._stays(call, argument, message)
+        self._calls.human.clear()
+        return text
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         written = self._class_of(simple_name(original_node.value))

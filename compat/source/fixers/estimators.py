@@ -137,6 +137,9 @@ VALUES = "values_of"
 """Function of the new script that gives a model the values of a checkpoint for a while."""
 UNCHANGED = "unchanged"
 """Function of the new script that gives a model the values back that evaluations change, where the network may change any."""
+STOP = "tensorflow.train.StopAtStepHook"
+_STRATEGIES = ("train_distribute", "eval_distribute", "experimental_distribute")
+_NO_STRATEGY = "the new model trains without it; if it is not None, make the model below the scope of its strategy"
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
@@ -227,6 +230,7 @@ class EstimatorCalls:
         merged: Assignments to fields that are arguments of a call now.
         updates: New source for the dict of each function that ``add_metrics`` takes.
         left_out: Calls, their arguments that the new script does not have, and the consequence.
+        human: The same, where somebody has to do something about it.
     """
 
     def __init__(self, script: Script, classes: Mapping[str, str], elsewhere: Collection[str] = ()) -> None:
@@ -290,6 +294,7 @@ class EstimatorCalls:
             if script.called(node) in _WITH_METRICS and isinstance(node, cst.Call):
                 self._read_metrics((arguments(node, _ADD_METRICS) or {}).get("metric_fn"))
         self.used: set[str] = set()
+        self.human: list[tuple[cst.Call, str, str]] = []
         self.left_out: list[tuple[cst.Call, str, str]] = []
 
     def _use(self, name: str) -> str:
@@ -425,6 +430,11 @@ class EstimatorCalls:
             return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
         for_tpu = _FOR_TPU.get(name, ())
         by_place = for_tpu or (() if name == _OF_LEARN else _RUN_CONFIG)  # contrib.learn's has another order
+        strategies = [one for one in call.args if one.keyword is not None and one.keyword.value in _STRATEGIES]
+        self.human += [
+            (old, f"tf.estimator.RunConfig({one.keyword.value}=...)", _NO_STRATEGY) for one in strategies if one.keyword
+        ]
+        call = call.with_changes(args=[one for one in call.args if one not in strategies])
         given = self._given(call, by_place, {*_RUN_CONFIG, *for_tpu}, "tf.estimator.RunConfig")
         self._leave_out(old, given, KEPT_FIELDS)
         return f"dict({_written(given, KEPT_FIELDS)})"
@@ -454,6 +464,8 @@ class EstimatorCalls:
         if given is None:
             raise UnconvertibleError(call, name, "its arguments are not all written out; write them out")
         given = {key: value for key, value in given.items() if code(value) not in _OWN_EMPTY.get(key, _EMPTY)}
+        if "hooks" in given and {"steps", "max_steps"} <= kept:
+            given = self._with_steps(given)
         hooks = given.get("hooks")
         if hooks is not None and (simple_name(hooks) in self._loggers or self.only_logs(hooks)):
             del given["hooks"]
@@ -466,6 +478,30 @@ class EstimatorCalls:
         if unknown:
             raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
         return given
+
+    def _with_steps(self, given: Arguments) -> Arguments:
+        """Returns the arguments of a training with the number of steps that a StopAtStepHook among its hooks has."""
+        hooks, values = given["hooks"], dict(self._assigned)
+        if not isinstance(hooks, cst.List) or given.keys() & {"steps", "max_steps"}:
+            return given
+        rest, steps = list[cst.BaseElement](), dict[str, cst.BaseExpression]()
+        for one in hooks.elements:
+            made = values.get(simple_name(one.value), one.value)
+            stops = (
+                arguments(made, ("num_steps", "last_step"))
+                if self._script.called(made) == STOP and isinstance(made, cst.Call)
+                else None
+            )
+            if stops is None:
+                rest.append(one)
+            else:
+                steps |= {
+                    {"num_steps": "steps", "last_step": "max_steps"}.get(name, name): value for name, value in stops.items()
+                }
+        if len(steps) != 1 or not steps.keys() <= {"steps", "max_steps"}:
+            return given
+        others = {"hooks": cst.List(rest)} if rest else {}
+        return {key: value for key, value in given.items() if key != "hooks"} | others | steps
 
     def _model(self, name: str, old: cst.Call, call: cst.Call) -> str:
         for_tpu = _FOR_TPU.get(name, ())

@@ -59,6 +59,7 @@ _MOST = 5
 _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
+_BY_FUNCTION = "it depends on the step by a function of the script; write a LearningRateSchedule"
 _CHANGE_NOTHING = (
     "tensorflow.assert",
     "tensorflow.debugging.assert",
@@ -120,6 +121,7 @@ class _Finder:
         self._spec = spec
         self._check = check
         self._batch = batch
+        self._steps: set[str] = set()
         self._clips: dict[str, _Expression] = {}
         self.notes: list[Change] = []
 
@@ -228,7 +230,10 @@ class _Finder:
 
     def _made(self, made: cst.Call) -> Updates:
         prepared, scheduled = self._prepared(made, *self._clips.values())
-        return Updates(tuple(prepared), self._text(made, scheduled))
+        text = self._text(made, scheduled)
+        if self._steps & reads_and_writes(parsed(text))[0]:
+            raise UnconvertibleError(made, "the optimizer", _BY_FUNCTION)
+        return Updates(tuple(prepared), text)
 
     def _choice(self, maker: _Expression) -> cst.If | None:
         """Returns the last statement that gives an optimizer its value, if that is a choice between calls of tf.train."""
@@ -265,12 +270,10 @@ class _Finder:
         needed = needed_for({name for value in values for name in reads_and_writes(value)[0]}, self._flat)
         kept = [one for one in needed if one not in values and self._script.called(assigned_value(one)) not in STEPS]
         new = [self._with_schedule(one) for one in kept]
-        steps = {name for one in needed if one not in kept and one not in values for name in reads_and_writes(one)[1]}
+        self._steps = {name for one in needed if one not in kept and one not in values for name in reads_and_writes(one)[1]}
         for one in new:
-            if steps & reads_and_writes(one)[0]:
-                raise UnconvertibleError(
-                    one, "the optimizer", "it depends on the step by a function of the script; write a LearningRateSchedule"
-                )
+            if self._steps & reads_and_writes(one)[0]:
+                raise UnconvertibleError(one, "the optimizer", _BY_FUNCTION)
         return new, any(one is not old for one, old in zip(new, kept, strict=True))
 
     def _with_schedule(self, statement: Statement) -> Statement:
