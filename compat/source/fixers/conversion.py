@@ -133,7 +133,12 @@ class Conversion:
     @property
     def complete(self) -> bool:
         """True if no line needs a human."""
-        return all(change.outcome is not Outcome.HUMAN for change in self.changes)
+        return not self.marks
+
+    @property
+    def marks(self) -> int:
+        """Number of lines that need a human."""
+        return sum(change.outcome is Outcome.HUMAN for change in self.changes)
 
     def in_lines(self, lines: Sequence[int]) -> Conversion:
         """Returns the conversion with other numbers of lines.
@@ -193,10 +198,9 @@ def _of_one_body(
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
-        other = _converted(text, elsewhere, shim, makers, may_make_layers) if not found.models else None
-        if other is None:
-            return found.in_lines(plain.lines)
-        return other
+        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers)
+        is_better = not found.models or (bool(other.models) and other.marks < found.marks)
+        return other if is_better else found.in_lines(plain.lines)
     return _converted(text, elsewhere, shim, makers, may_make_layers)
 
 
