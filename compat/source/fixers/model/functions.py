@@ -249,11 +249,11 @@ def asked_scope(script: Script, node: cst.CSTNode) -> cst.BaseExpression | None:
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """What may stay as it is in a class.
+    """A way of making a class, which says what of the model function may stay as it is.
 
     Attributes:
         shim: Layers are made each time the network is called, below TensorFlow's own ``track_tf1_style_variables``.
-        keeps_updates: What updates the variables stays, if Keras has no such optimizer.
+        keeps_updates: The statements that update the variables stay, if Keras has no such optimizer.
         reads_labels: The network has the labels, and what predictions need: labels are None in a prediction.
         predicts_anew: A prediction has a network of its own, whose layers have the names of training's; only with ``shim``.
     """
@@ -270,7 +270,7 @@ def take_apart(script: Script, function: cst.FunctionDef, way: Way) -> ModelFunc
     Args:
         script: Script around the function.
         function: The function.
-        way: What may stay as it is.
+        way: Way of making its class.
 
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.

@@ -86,7 +86,7 @@ class ArgScopes:
         Args:
             old: Call as it is in the script.
             new: The same call, with changes.
-            changes: What makes the changes, also in the arguments.
+            changes: Transformer of the call, for the new arguments, too.
         """
         parameters = LAYERS.get(self._script.called(old).removeprefix("tensorflow."), ("", ()))[1]
         has = {*parameters[: sum(one.keyword is None for one in old.args)]}
