@@ -102,6 +102,11 @@ _WITH_AVERAGES = (
 )
 """Layers of Keras with moving averages, and prefixes of the networks that contain such layers."""
 _KERAS_NORM = "BatchNormalization"
+_WITHOUT_VARIABLES = re.compile(
+    r"\.(Flatten|Activation|(Leaky)?ReLU|Softmax|Reshape|Permute|Concatenate|Add|Multiply|Average|Maximum|Dot|Subtract|Lambda|Masking|RepeatVector"
+    r"|Gaussian\w+|\w*Dropout\w*|\w*Pooling\w*|\w*Padding\w*|UpSampling\w*|Cropping\w*)$"
+)
+"""Layers of Keras that keep nothing, so that each call may make them."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
@@ -683,9 +688,9 @@ class _Analysis:
                 raise UnconvertibleError(self._function, one.name.value, message)
         for what in () if self._shim else objects:
             owner = self._own.get(simple_name(what.func))
-            later = isinstance(owner, cst.ClassDef) and any(
-                map(self._keras_names, _methods(owner, ("__init__", "build"), others=True))
-            )
+            called = _called_methods(owner) if isinstance(owner, cst.ClassDef) else ()
+            made = [self._script.called(one) for each in called for one in nodes(each, cst.Call)]
+            later = any(is_keras(name) and not _WITHOUT_VARIABLES.search(name) for name in made)
             if later:
                 message = "it makes layers of Keras each time it is called; make them in its __init__"
                 raise UnconvertibleError(what, code(what.func), message)
@@ -1236,9 +1241,20 @@ def _given_items(statement: Statement) -> list[tuple[cst.BaseExpression, cst.Bas
     return [(key.value if isinstance(key, cst.Index) else target, value)]
 
 
-def _methods(owner: cst.ClassDef, names: Container[str], others: bool = False) -> list[cst.FunctionDef]:
-    """Returns the methods of a class that have one of some names, or the others."""
-    return [one for one in owner.body.body if isinstance(one, cst.FunctionDef) and (one.name.value in names) is not others]
+def _methods(owner: cst.ClassDef, names: Container[str]) -> list[cst.FunctionDef]:
+    """Returns the methods of a class that have one of some names."""
+    return [one for one in owner.body.body if isinstance(one, cst.FunctionDef) and one.name.value in names]
+
+
+def _called_methods(owner: cst.ClassDef) -> list[cst.FunctionDef]:
+    """Returns the methods of a class that run when its object is called."""
+    pending, found = ["call", "__call__"], list[cst.FunctionDef]()
+    while pending:
+        for method in _methods(owner, {pending.pop()}):
+            if method not in found:
+                found.append(method)
+                pending += [one.attr.value for one in nodes(method, cst.Attribute) if isinstance(one, cst.Attribute)]
+    return found
 
 
 def _says_training(call: cst.Call) -> bool:
