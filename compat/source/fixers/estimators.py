@@ -481,12 +481,12 @@ class EstimatorCalls:
 
     def _with_steps(self, given: Arguments) -> Arguments:
         """Returns the arguments of a training with the number of steps that a StopAtStepHook among its hooks has."""
-        hooks, values = given["hooks"], dict(self._assigned)
+        hooks = given["hooks"]
         if not isinstance(hooks, cst.List) or given.keys() & {"steps", "max_steps"}:
             return given
         rest, steps = list[cst.BaseElement](), dict[str, cst.BaseExpression]()
         for one in hooks.elements:
-            made = values.get(simple_name(one.value), one.value)
+            made = one.value
             stops = (
                 arguments(made, ("num_steps", "last_step"))
                 if self._script.called(made) == STOP and isinstance(made, cst.Call)

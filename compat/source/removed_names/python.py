@@ -1,6 +1,6 @@
 """Names that Python removed by 3.13: those of Python 3.6, and those of 2.7 whose modules still exist."""
 
-import re
+import ast
 from collections.abc import Mapping
 
 from estimator_bridge.compat.source.removed_names import RESTORED, Removed
@@ -136,25 +136,36 @@ def with_abstract_classes(text: str) -> str:
         >>> with_abstract_classes("from collections import Mapping, OrderedDict")
         'from collections import OrderedDict; from collections.abc import Mapping'
     """
-    names = "|".join(_ABSTRACT)
-    changed = re.sub(rf"(?<![\w.])collections\.({names})\b", r"collections.abc.\1", text)
-    if changed != text:
-        changed = re.sub(
-            r"^([ \t]*)import collections(?=[ \t]*(;|#|$))",
-            r"\1import collections; import collections.abc",
-            changed,
-            flags=re.MULTILINE,
-        )
-    return re.sub(r"^([ \t]*)from collections import ([\w, \t]+?)(?=[ \t]*(;|#|$))", _from_both, changed, flags=re.MULTILINE)
+    if "collections" not in text:
+        return text
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # who parses it next says so
+        return text
+    lines = text.encode().split(b"\n")
+    edits: list[tuple[int, int, int, int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "collections" and node.attr in _ABSTRACT:
+            edits.append((*_span(node.value), "collections.abc"))
+        elif isinstance(node, ast.ImportFrom) and node.module == "collections" and not node.level:
+            moved = [one for one in node.names if one.name in _ABSTRACT]
+            rest = [one for one in node.names if one.name not in _ABSTRACT]
+            parts = {"collections": rest, "collections.abc": moved}
+            new = "; ".join(ast.unparse(ast.ImportFrom(module, names, 0)) for module, names in parts.items() if names)
+            edits += [(*_span(node), new)] if moved else []
+    if any(new == "collections.abc" for *_, new in edits):
+        imports = [
+            one
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Import) and any(each.name == "collections" for each in one.names)
+        ]
+        edits += [(*_span(one), f"{ast.unparse(one)}; import collections.abc") for one in imports]
+    for first, column, last, end, new in sorted(edits, reverse=True):
+        changed = lines[first - 1][:column] + new.encode() + lines[last - 1][end:]
+        lines[first - 1 : last] = [changed, *([b""] * (last - first))]
+    return b"\n".join(lines).decode()
 
 
-def _from_both(found: re.Match[str]) -> str:
-    asked = [one.strip() for one in found[2].split(",")]
-    parts = {
-        "collections": [one for one in asked if one.split()[0] not in _ABSTRACT],
-        "collections.abc": [one for one in asked if one.split()[0] in _ABSTRACT],
-    }
-    if not parts["collections.abc"]:
-        return found[0]
-    lines = [f"from {module} import {', '.join(names)}" for module, names in parts.items() if names]
-    return found[1] + "; ".join(lines)
+def _span(node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
+    """Returns the first line of a node and the column in it, and those behind its end."""
+    return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset

@@ -42,8 +42,7 @@ def input_fn():
 counter = Counter()
 log = tf.estimator.LoggingTensorHook({}, every_n_iter=2)
 estimator = tf.estimator.Estimator(make_model_fn(2))
-stop = tf.train.StopAtStepHook(num_steps=3)
-estimator.train(input_fn, hooks=[counter, log, stop])
+estimator.train(input_fn, hooks=[counter, log, tf.train.StopAtStepHook(num_steps=3)])
 estimator.train(input_fn, hooks=[counter, tf.train.StopAtStepHook(last_step=5)])
 tf.estimator.train_and_evaluate(
     estimator,

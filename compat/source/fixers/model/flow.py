@@ -126,6 +126,17 @@ class _Names(cst.CSTVisitor):
         self._bind(node.name)
         return False
 
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        inner = _Names()
+        node.body.visit(inner)
+        self.read |= (
+            inner.read - inner.own - {one.name.value for one in nodes(node.params, cst.Param) if isinstance(one, cst.Param)}
+        )
+        for one in nodes(node.params, cst.Param):
+            if isinstance(one, cst.Param) and one.default is not None:
+                one.default.visit(self)
+        return False
+
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         self._bind(node.name)
 

@@ -8,7 +8,7 @@ import itertools
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 
 import libcst as cst
 
@@ -470,21 +470,25 @@ class _Analysis:
         return network, late
 
     def _with_those_of_training(self, one: Branch, needed: list[Statement], late: list[Statement]) -> list[Statement]:
-        """Returns the statements that need labels, and those that predictions have not: these may read features that only training has."""
+        """Returns the statements that need labels, and those that need features which predictions do not read, as these may not have them."""
         predict = self._branches.get(Mode.PREDICT)
-        if predict is None:
-            return late
-        moved = {
-            each
-            for each in needed
-            if each not in predict.statements and each not in late and not self._calls_network(each, one)
-        }
-        while True:
-            read = _read_by([each for each in needed if each not in moved and each not in late])
-            stay = {each for each in moved if reads_and_writes(each)[1] & read}
-            if not stay:
-                return [each for each in needed if each in late or each in moved]
-            moved -= stay
+        own = [each for each in needed if predict is not None and each not in predict.statements and self._is_feature(each)]
+        tainted, _ = tainted_by(_bound(own), needed)
+        moved = [each for each in needed if each in own or each in tainted]
+        for place, each in enumerate(needed):
+            behind = [later for later in needed[place + 1 :] if later not in moved and later not in late]
+            if each in moved and each not in late and (self._calls_network(each, one) or _read(each) & _bound(behind)):
+                return late
+        return [each for each in needed if each in late or each in moved]
+
+    def _is_feature(self, statement: Statement) -> bool:
+        """Returns True for ``name = features["key"]``."""
+        value = assigned_value(statement)
+        return (
+            isinstance(value, cst.Subscript)
+            and simple_name(value.value) == self._features
+            and bool(simple_name(assigned_target(statement)))
+        )
 
     def _returned_by_others(self, statements: Sequence[Statement]) -> Iterator[cst.Call]:
         """Yields the calls of what a function of another module returned."""
@@ -795,6 +799,9 @@ class _Analysis:
         if code(value) == code(loss_value) and {*other, *statements} == {*network, *loss}:
             return None
         own = [one for one in other if one not in network]
+        if _changed_between(network, [*other, *statements], _read(value)):
+            message = "network of training and evaluation are different statements; choose by an argument in one statement"
+            raise UnconvertibleError(self._function, "the model function", message)
         if not self._may_stand_behind(own, network, evaluation, {*_read_by(statements), *_read(value)}):
             message = "network of training and evaluation are different statements; choose by an argument in one statement"
             raise UnconvertibleError(self._function, "the model function", message)
@@ -949,6 +956,7 @@ class _Analysis:
         rest = [statement for statement in needed if statement not in shared]
         reads_other = {name for statement in shared for name in reads_and_writes(statement)[0]} & _bound(rest)
         is_shared = all(statement in everywhere for statement in shared) and not reads_other
+        is_shared = is_shared and not _changed_between(network, needed, _read(value))
         calls_network = any(self._calls_network(each, one) for each in rest)
         differs = not is_shared or calls_network or any(map(self._tells_predictions, network))
         if self._shim and (self._predicts_anew or differs):
@@ -1259,6 +1267,19 @@ def _called_methods(owner: cst.ClassDef) -> list[cst.FunctionDef]:
 
 def _says_training(call: cst.Call) -> bool:
     return any(argument.keyword is not None and argument.keyword.value == "training" for argument in call.args)
+
+
+def _changed_between(network: Sequence[Statement], needed: Sequence[Statement], asked: Set[str]) -> bool:
+    """Returns True if a network has a statement that a mode has not, and that changes what the mode reads behind it."""
+    for place, one in enumerate(network):
+        if one not in needed:
+            wanted, own = {*asked}, [each for each in needed if each not in network]
+            for later in reversed([*(each for each in network[place + 1 :] if each in needed), *own]):
+                read, written = reads_and_writes(later)
+                wanted = (wanted - (written - read)) | read
+            if reads_and_writes(one)[1] & wanted:
+                return True
+    return False
 
 
 def _read_by(statements: Sequence[Statement]) -> set[str]:

@@ -160,21 +160,20 @@ class _Finder:
 
     def _check_waits(self) -> None:
         """Raises if a block waits for more than the updates of moving averages, and for what changes nothing."""
+        written = [name for one in self._flat for name in reads_and_writes(one)[1]]
         known = {name for one in self._flat if self._runs_updates(assigned_value(one)) for name in reads_and_writes(one)[1]}
+        known = {name for name in known if written.count(name) == 1}
         blocks = [one for each in self._statements for one in nodes(each, cst.With) if isinstance(one, cst.With)]
         for item in (item.item for one in blocks for item in one.items):
-            if (
-                self._script.called(item) != "tensorflow.control_dependencies"
-                or not isinstance(item, cst.Call)
-                or not item.args
-            ):
+            waits = isinstance(item, cst.Call) and code(item.func).rpartition(".")[2] == "control_dependencies"
+            if not waits or not isinstance(item, cst.Call) or not item.args:
                 continue
             asked = item.args[0].value
             parts = [one.value for one in asked.elements] if isinstance(asked, cst.List | cst.Tuple) else [asked]
             for part in parts:
                 value = assigned(part.value, self._flat) if isinstance(part, cst.Name) else part
-                is_harmless = self._script.called(value).startswith(_CHANGE_NOTHING) or self._runs_updates(value)
-                if not is_harmless and simple_name(part) not in known:
+                is_harmless = self._script.called(value).startswith(_CHANGE_NOTHING)
+                if not is_harmless and not self._runs_updates(part) and simple_name(part) not in known:
                     raise UnconvertibleError(item, "tf.control_dependencies", _OTHERWISE)
 
     def _of_both_branches(self, name: cst.Name) -> _Expression | None:
@@ -231,9 +230,18 @@ class _Finder:
     def _made(self, made: cst.Call) -> Updates:
         prepared, scheduled = self._prepared(made, *self._clips.values())
         text = self._text(made, scheduled)
-        if self._steps & reads_and_writes(parsed(text))[0]:
+        if self._steps & reads_and_writes(parsed(text))[0] or self._asks_step(parsed(text)):
             raise UnconvertibleError(made, "the optimizer", _BY_FUNCTION)
         return Updates(tuple(prepared), text)
+
+    def _asks_step(self, node: cst.CSTNode) -> bool:
+        """Returns True if a part of the optimizer, or a function of the script that it calls, asks for the step."""
+        asking = {
+            one.name.value
+            for one in nodes(self._script.module, cst.FunctionDef)
+            if isinstance(one, cst.FunctionDef) and any(self._script.called(call) in STEPS for call in nodes(one, cst.Call))
+        }
+        return "global_step(" in code(node) or bool(asking & reads_and_writes(node)[0])
 
     def _choice(self, maker: _Expression) -> cst.If | None:
         """Returns the last statement that gives an optimizer its value, if that is a choice between calls of tf.train."""
@@ -272,7 +280,7 @@ class _Finder:
         new = [self._with_schedule(one) for one in kept]
         self._steps = {name for one in needed if one not in kept and one not in values for name in reads_and_writes(one)[1]}
         for one in new:
-            if self._steps & reads_and_writes(one)[0]:
+            if self._steps & reads_and_writes(one)[0] or self._asks_step(one):
                 raise UnconvertibleError(one, "the optimizer", _BY_FUNCTION)
         return new, any(one is not old for one, old in zip(new, kept, strict=True))
 

@@ -123,7 +123,7 @@ def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any,
             found = body(*values[:-1])
         finally:
             _turns.pop()
-        is_many = type(found) in (list, tuple) and (len(loop_vars) > 1 or len(found) == 1)
+        is_many = isinstance(found, (list, tuple)) if len(loop_vars) > 1 else type(found) in (list, tuple) and len(found) == 1
         return [*(found if is_many else [found]), values[-1] + 1]
 
     same = kwargs.pop("return_same_structure", False)

@@ -36,7 +36,11 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     seed_globals()
     tf.random.set_seed(SEED)
     session = Session(trace, old, plan)
-    found = [dropout.Site(shape and tuple(shape), rate) for event in old.events("dropout") for shape, rate in event["sites"]]
+    found = [
+        dropout.Site(None if shape is None else tuple(shape), rate)
+        for event in old.events("dropout")
+        for shape, rate in event["sites"]
+    ]
     dropout.equalise(session.read_step, feeds=False, others=list(dict.fromkeys(found)))
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)

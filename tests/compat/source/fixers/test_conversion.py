@@ -544,7 +544,7 @@ def test_a_loss_that_depends_on_the_mode_has_two_forms(loss: str, depends: bool)
 
 
 def test_a_statement_of_training_alone_is_not_done_in_evaluations() -> None:
-    """Each branch returns a spec; only the loss of training has the factor."""
+    """Each branch returns a spec, so nothing tells the class that one network has a factor."""
     spec = "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)"
     training = f"if mode == tf.estimator.ModeKeys.TRAIN:\n        logits = logits * 2.0\n        {NET_LOSS}\n        STEP\n        {spec}\n"
     step = "train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())"
@@ -552,11 +552,7 @@ def test_a_statement_of_training_alone_is_not_done_in_evaluations() -> None:
         f"    {NET_LOSS}\n    {step}\n    {spec}",
         "    " + training.replace("STEP", step) + f"    {NET_LOSS}\n    return tf.estimator.EstimatorSpec(mode, loss=loss)",
     )
-    new = convert(text).text
-    of_training, _, of_evaluation = new.partition("def evaluation_loss(")
-    assert "logits = logits * 2.0" in of_training.partition("def compute_loss(")[2]
-    assert "loss = " in of_evaluation
-    assert "logits * 2.0" not in of_evaluation
+    assert "different statements" in convert(text).text
 
 
 NET_LOSS = "loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)"
