@@ -479,7 +479,18 @@ class _Analysis:
             behind = [later for later in needed[place + 1 :] if later not in moved and later not in late]
             if each in moved and each not in late and (self._calls_network(each, one) or _read(each) & _bound(behind)):
                 return late
-        return [each for each in needed if each in late or each in moved]
+        chosen = {*late, *moved}
+        for each in needed:  # functions, which no network gives to a loss
+            others = [other for other in needed if other not in chosen and other is not each]
+            is_own = (
+                isinstance(each, cst.FunctionDef)
+                and predict is not None
+                and each not in predict.statements
+                and not self._makes(each)
+            )
+            if is_own and moved and not _bound([each]) & _read_by(others):
+                chosen.add(each)
+        return [each for each in needed if each in chosen]
 
     def _is_feature(self, statement: Statement) -> bool:
         """Returns True for ``name = features["key"]``."""

@@ -77,6 +77,7 @@ WHOLE = (
     "tables",
     "teacher_forcing",
     "tpu",
+    "training_features",
     "two_calls",
 )
 SHIMMED = (
@@ -157,6 +158,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "recurrent": "3 predictions",
         "shared_and_named": "step 5",
         "tpu": "step 15",
+        "training_features": "predicted 80",
         "two_calls": "accuracy above 0: True",
         "arg_scopes": "loss below 1: True",
         "asked_updates": "loss below 1: True",
