@@ -26,7 +26,7 @@ def model_fn(features, labels, mode, params):
         words = tf.argmax(logits, -1)
         if mode == tf.estimator.ModeKeys.PREDICT:
             if params["use_tpu"]:
-                raise NotImplementedError("not on TPUs")
+                raise ValueError("TPUs cannot predict")
             return tf.estimator.EstimatorSpec(mode, predictions={"words": words, "logits": logits})
         loss = tf.losses.sparse_softmax_cross_entropy(targets, logits)
         if mode == tf.estimator.ModeKeys.EVAL:

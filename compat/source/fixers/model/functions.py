@@ -435,13 +435,14 @@ class _Analysis:
             )
         return given
 
-    def _only_log(self, hooks: cst.BaseExpression, one: Branch) -> bool:
+    def _only_log(self, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
         """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
         if isinstance(hooks, cst.Name):
-            given = _given_anywhere(hooks.value, one)
-            return bool(given) and all(code(each) == "None" or self._only_log(each, one) for each in given)
+            given = [] if hooks.value in names else _given_anywhere(hooks.value, one)
+            within = names | {hooks.value}
+            return bool(given) and all(code(each) == "None" or self._only_log(each, one, within) for each in given)
         if isinstance(hooks, cst.List | cst.Tuple):
-            return all(self._only_log(element.value, one) for element in hooks.elements)
+            return all(self._only_log(element.value, one, names) for element in hooks.elements)
         return self._script.called(hooks) in LOGGERS
 
     def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
@@ -1200,12 +1201,16 @@ def _chooses_by_mode(node: cst.CSTNode) -> bool:
 
 
 def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
-    """Returns what the statements of a mode assign to a name, or append to it, in blocks too."""
-    found = []
-    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.Call)):
+    """Returns what the statements of a mode assign to a name, or append to it, in blocks too; nothing if it changes in other ways."""
+    found = list[cst.BaseExpression]()
+    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.AugAssign, cst.Call)):
         if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
             found.append(node.value)
-        elif isinstance(node, cst.Call) and code(node.func) == f"{name}.append" and node.args:
+        elif isinstance(node, cst.AugAssign) and simple_name(node.target) == name:
+            return []
+        elif isinstance(node, cst.Call) and code(node.func).startswith(f"{name}."):
+            if code(node.func) != f"{name}.append" or len(node.args) != 1:
+                return []
             found.append(node.args[0].value)
     return found
 

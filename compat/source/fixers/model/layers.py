@@ -242,6 +242,16 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
     return f"{OF_NETWORK}({code(given['initial_value'])}{''.join(others)})"
 
 
+def in_snake_case(name: str) -> str:
+    """Returns the name that Keras gives a layer of a class.
+
+    Example:
+        >>> in_snake_case("BatchNormalization"), in_snake_case("Conv2D")
+        ('batch_normalization', 'conv2d')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower()
+
+
 def is_layer_of_keras(name: str) -> bool:
     """Returns True for a class of layers of Keras, or for Sequential."""
     return is_keras(name) and re.search(r"keras\.(layers\.(?!Input)[A-Z]\w*|(models\.)?Sequential)$", name) is not None
@@ -261,8 +271,8 @@ def in_network(script: Script, old: cst.Call, new: cst.Call) -> str:
     if any(one.star for one in new.args):
         raise UnconvertibleError(old, code(old.func), "its arguments are not written one by one; write them so")
     kind = code(old.func).rpartition(".")[2]
-    default = f'"{re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", kind).lower()}"'
-    name = next((code(one.value) for one in new.args if one.keyword is not None and one.keyword.value == "name"), default)
+    given = (code(one.value) for one in new.args if one.keyword is not None and one.keyword.value == "name")
+    name = next(given, f'"{in_snake_case(kind)}"')
     kept = [one for one in new.args if one.keyword is None or one.keyword.value != "name"]
     made = new.with_changes(args=[*kept, cst.Arg(cst.Name("name"), cst.Name("name"), equal=EQUAL)])
     return f"{LAYER_OF_NETWORK}(lambda name: {code(made)}, {name})"

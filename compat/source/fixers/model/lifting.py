@@ -11,7 +11,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
-from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, translated
+from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, in_snake_case, translated
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed, simple_name, with_values
 
 _ELSEWHERE = "make the layer in __init__"
@@ -204,7 +204,7 @@ class Lifting:
             return self._objects[old]
         name = code(call.func).rpartition(".")[2]
         self._check(call, [argument.value for argument in call.args], ())
-        attribute = self._free(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower())
+        attribute = self._free(in_snake_case(name))
         self.layers.append(Layer(attribute, code(call)))
         self._objects[old] = attribute
         return attribute

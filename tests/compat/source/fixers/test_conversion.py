@@ -731,9 +731,18 @@ def test_the_initial_values_of_a_scope_around_the_whole_function_stay() -> None:
     assert 'with tf.compat.v1.variable_scope("model", initializer=tf.compat.v1.random_uniform_initializer(-0.5, 0.5)):' in text
 
 
-@pytest.mark.parametrize(("hook", "is_complete"), [("tf.train.LoggingTensorHook([], 9)", True), ("Own()", False)])
-def test_hooks_that_a_block_gives_go_if_they_only_show_values(hook: str, is_complete: bool) -> None:
-    given = f"hooks = None\n    if params:\n        shown = {hook}\n        hooks = []\n        hooks.append(shown)\n    "
+@pytest.mark.parametrize(
+    ("change", "is_complete"),
+    [
+        ("hooks.append(tf.train.LoggingTensorHook([], 9))", True),
+        ("hooks.append(Own())", False),
+        ("hooks += [Own()]", False),
+        ("hooks.extend([Own()])", False),
+        ("hooks = hooks", False),
+    ],
+)
+def test_hooks_that_a_block_gives_go_if_they_only_show_values(change: str, is_complete: bool) -> None:
+    given = f"hooks = None\n    if params:\n        hooks = []\n        {change}\n    "
     text = changed(
         ONE_MODEL,
         "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op",
