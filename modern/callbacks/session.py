@@ -262,6 +262,9 @@ class ReadOnlySession(SessionInterface):
         plain = {tensor.name: read_variable(tensor) for tensor in tensors}  # most hooks read only the global step
         computed = [tensor for tensor in tensors if plain[tensor.name] is None]
         key = tuple(element.name for element in (*computed, *operations))
+        names = {name: handle.op.name for name, handle in plain.items() if handle is not None}
+        if not key and self.known.keys() >= set(names.values()):  # at each step, the contexts below would take time
+            return {name: self.known[variable] for name, variable in names.items()}
         with context.eager_mode(), tf2_shapes():
             if key and key not in self._functions:
                 self._functions[key] = self._function(computed, operations)

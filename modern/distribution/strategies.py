@@ -20,6 +20,7 @@ from estimator_bridge.modern.config.make_strategy import make_strategy
 from estimator_bridge.modern.config.runtime_settings import set_runtime
 from estimator_bridge.modern.distribution.multi_worker import multi_worker
 from estimator_bridge.modern.distribution.parameter_servers import coordinator
+from estimator_bridge.runtime.collectives import summed
 
 logging = tf.compat.v1.logging
 
@@ -93,7 +94,7 @@ class Distribution:
         if self.workers == 1:
             return row[tf.newaxis]
         own = tf.one_hot(self.worker, self.workers, dtype=tf.int64)
-        return self.strategy.reduce(tf.distribute.ReduceOp.SUM, own[:, tf.newaxis] * row[tf.newaxis], axis=None)
+        return summed(self.strategy, own[:, tf.newaxis] * row[tf.newaxis])
 
     def describe(self, batch_size: int | None = None) -> str:
         """Returns one sentence for the log.

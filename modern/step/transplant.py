@@ -19,6 +19,7 @@ from estimator_bridge.modern.graph.stages import Plan, plan
 from estimator_bridge.modern.graph.variables import VariableStore, on_host, writes
 from estimator_bridge.modern.step.initial_values import fill
 from estimator_bridge.modern.step.split_checks import check_split
+from estimator_bridge.runtime.collectives import summed
 
 logging = tf.compat.v1.logging
 
@@ -343,8 +344,8 @@ class Transplant:
         context = tf.distribute.get_replica_context()
         if context.num_replicas_in_sync == 1:
             return loss
-        mean = not self._split and _averages(self.model)
-        return context.all_reduce(tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM, scaled(loss, weight))
+        total = summed(context.strategy, tf.reshape(scaled(loss, weight), []))  # the shape is unknown in some models
+        return total / context.num_replicas_in_sync if not self._split and _averages(self.model) else total
 
 
 def initialise_tables(model: ModelGraph) -> None:
