@@ -30,12 +30,14 @@ class Unfolded:
         lines: Line of the old script for each line of the new one.
         functions: Names of the functions that stand for methods, and whose bodies have to be put in the place of their calls.
         variables: Names of the variables that stand for attributes.
+        left_out: Line and name of each method that nothing calls, of a class whose objects are functions now.
     """
 
     text: str
     lines: tuple[int, ...]
     functions: frozenset[str] = frozenset()
     variables: frozenset[str] = frozenset()
+    left_out: tuple[tuple[int, str], ...] = ()
 
 
 def unfolded(text: str) -> Unfolded:
@@ -91,6 +93,7 @@ class _Step:
         self._lines = before.text.split("\n")
         self._tree = ast.parse(before.text)
         self._classes = {one.name: one for one in self._tree.body if isinstance(one, ast.ClassDef)}
+        self._left_out: list[tuple[int, str]] = []
 
     def with_method(self) -> Unfolded | None:
         """Returns the script with one method that is a model function as a function inside of the method; None if there is none."""
@@ -203,9 +206,7 @@ class _Step:
 
     def with_object(self) -> Unfolded | None:
         """Returns the script with one object of a model function as functions; None if there is none."""
-        for function in ast.walk(self._tree):
-            if not isinstance(function, _Function) or not self._is_model(function):
-                continue
+        for function in self._of_models():
             if any(
                 isinstance(one, _Function) and one is not function and _SPEC in ast.unparse(one) for one in ast.walk(function)
             ):
@@ -220,6 +221,19 @@ class _Step:
                     if new is not None:
                         return new
         return None
+
+    def _of_models(self) -> list[_Function]:
+        """Returns the model functions, and the functions of the script that they call."""
+        functions = {one.name: one for one in self._tree.body if isinstance(one, _Function)}
+        found = {one: None for one in ast.walk(self._tree) if isinstance(one, _Function) and self._is_model(one)}
+        pending = [*found]
+        while pending:
+            calls = (one.func for one in ast.walk(pending.pop()) if isinstance(one, ast.Call))
+            names = (one.id for one in calls if isinstance(one, ast.Name))
+            more = [functions[name] for name in names if name in functions and functions[name] not in found]
+            found |= dict.fromkeys(more)
+            pending += more
+        return [*found]
 
     def _is_model(self, function: _Function) -> bool:
         """Returns True for a function of the mode that makes an EstimatorSpec, or returns what another such function returns."""
@@ -314,12 +328,11 @@ class _Step:
         """Returns the lines of a class with the comments that stay; nothing if something else needs the class."""
         own = {name for one in line for name in ast.walk(one)}
         others = [one for one in ast.walk(self._tree) if isinstance(one, ast.Name) and one.id == owner.name and one not in own]
-        if (
-            others != [made.func] * (owner is line[0])
-            or not {part for part in owner.body if isinstance(part, _Function)} <= moved
-        ):
+        if others != [made.func] * (owner is line[0]):
             return {}
         first, last = _lines_of(owner)
+        unused = [one for one in owner.body if isinstance(one, _Function) and one not in moved]
+        self._left_out += ((self._before.lines[one.lineno - 1], f"{owner.name}.{one.name}") for one in unused)
         of_methods = [_lines_of(one) for one in owner.body if isinstance(one, _Function)]
         inside = (number for number in range(first, last + 1) if not any(a <= number <= b for a, b in of_methods))
         texts = ((self._lines[number - 1].strip(), number) for number in inside)
@@ -468,7 +481,7 @@ class _Step:
         before = self._before
         return Unfolded(
             "\n".join(text for text, _ in found), tuple(before.lines[number - 1] for _, number in found),
-            before.functions | functions, before.variables | variables,
+            before.functions | functions, before.variables | variables, (*before.left_out, *self._left_out),
         )  # fmt: skip
 
 

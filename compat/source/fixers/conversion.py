@@ -200,7 +200,10 @@ def _of_one_body(
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
         other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
-        return other if is_better else found.in_lines(plain.lines)
+        message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
+        gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
+        whole = found.in_lines(plain.lines)
+        return other if is_better else dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
     return _converted(text, elsewhere, shim, makers, may_make_layers)
 
 
@@ -271,7 +274,7 @@ def _converted(
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
-        if re.search(rf"\b{name}[(,)]", moved.code)
+        if re.search(rf"\b{name}([(,)]|$)", moved.code, re.MULTILINE)
     )
     if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)

@@ -267,7 +267,10 @@ class _WithValues(cst.CSTTransformer):
         self._values = values
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return False
+        return isinstance(self._values.get(simple_name(node.value)), cst.Name | cst.Attribute)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         return updated_node.with_changes(keyword=original_node.keyword)

@@ -20,9 +20,11 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     needed_for,
     reads_and_writes,
     tainted_by,
+    unwrapped,
 )
 from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import (
+    EQUAL,
     frozen,
     in_network,
     is_contrib,
@@ -133,6 +135,10 @@ _SCOPE = "tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope())"
 """Context manager behind which names of layers without a name are counted anew, as each graph of TensorFlow 1 does."""
 _PLAIN = 'with tf.name_scope(""):  # names of variables begin with those of their layers, as in TensorFlow 1'
 _AGAIN = f"with {_SCOPE}:  # each call makes the same names"
+_BOTH = (
+    f'with {_SCOPE}, tf.name_scope(""):  # names of variables are the same in each call, and begin with those of their layers'
+)
+_WITHOUT_NAME_SCOPE = cst.Arg(cst.Name("False"), cst.Name("auxiliary_name_scope"), equal=EQUAL)
 _VARIABLES = (
     "tensorflow.get_variable",
     "tensorflow.nn.rnn_cell.",
@@ -194,9 +200,13 @@ class _Writer:
     def __init__(self, script: Script, parts: ModelFunction) -> None:
         self._script = script
         self._parts = parts
-        _, own = tainted_by({parts.features, parts.labels, "mode", "training"} - {""}, parts.network)
-        self._constant = [one for one in parts.network if not reads_and_writes(one)[1] & own]
-        self._lifting = Lifting(script, parts.network, own)
+        flat = unwrapped(parts.network)
+        blocks = [one.name for each in parts.network for one in nodes(each, cst.AsName) if isinstance(one, cst.AsName)]
+        made = [one for one in flat if any(script.called(each).startswith(_VARIABLES) for each in nodes(one, cst.Call))]
+        of_graph = {simple_name(one) for one in blocks}.union(*(reads_and_writes(one)[1] for one in made))
+        _, own = tainted_by({parts.features, parts.labels, "mode", "training"} - {""} | of_graph, flat)
+        self._constant = [one for one in flat if not reads_and_writes(one)[1] & own]
+        self._lifting = Lifting(script, parts.network, own, self._reads_names())
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
@@ -229,17 +239,20 @@ class _Writer:
             else "compute_loss(x, y, y_pred, sample_weight)"
         )
         around = ""
-        if self._makes_variables():
+        makes = self._makes_variables()
+        if makes:
             text = text.replace("    def call", f"    {SHIM}\n    def call")
             around = _AGAIN
-        elif self._reads_names():
+        elif self._lifting.keeps_names:
             around = _PLAIN
         if parts.reads_labels:
             steps = ("train_step", "test_step")
             text += "".join(_PAIRED.replace("STEP", step) for step in steps if f"def {step}(" not in text)
             text = text.replace("self(FEATURES, training=False)", "self((FEATURES, None), training=False)")
-        text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
         changed = self._changed(self._in_scopes(parts.network), self._lifting)
+        if makes and self._lifting.layers and self._lifting.keeps_names:
+            around = _BOTH
+        text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
         predicted = self._predicted_anew() if parts.predicts_anew else self._in_mode(Mode.PREDICT, parts.predicted)
         network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
@@ -379,10 +392,11 @@ class _Writer:
         return self._parts.shimmed is not None or any(name.startswith(_VARIABLES) for name in self._parts.reached)
 
     def _reads_names(self) -> bool:
-        """Returns True if the script looks at names, or asks for the variables below a scope."""
+        """Returns True if the script looks at names, asks for the variables below a scope, or loads some by their names."""
         module = self._script.module
         reads = any(isinstance(one, cst.Attribute) and one.attr.value == "name" for one in nodes(module, cst.Attribute))
-        return reads or any(asked_scope(self._script, one) is not None for one in nodes(module, cst.Call))
+        asks = any(asked_scope(self._script, one) is not None for one in nodes(module, cst.Call))
+        return reads or asks or bool(self._parts.initial)
 
     def _updates(self) -> list[Statement]:
         updates = (
@@ -526,24 +540,35 @@ class _InMethod(cst.CSTTransformer):
             self._around.pop()
         if self._lifting is not None:
             self._lifting.leave(original_node)
-        if isinstance(updated_node, cst.Call) and self._script.called(original_node) == INITIAL:
-            return updated_node.with_changes(func=cst.Name(LOADER), args=[cst.Arg(cst.Name("self")), *updated_node.args])
-        if isinstance(updated_node, cst.Call) and layer_function(self._script.called(original_node)):
-            assert isinstance(original_node, cst.Call)
-            return self._layer(original_node, updated_node)
-        in_network = self._parts.shimmed is not None and not self._updates
-        if in_network and isinstance(original_node, cst.Call) and isinstance(updated_node, cst.Call):
-            text = of_network(self._script, original_node, updated_node)
-            if text is not None:
-                return parsed(text)
-        if isinstance(updated_node, cst.Call) and self._script.origin(original_node) in self._parts.untold:
-            return not_training(updated_node)
+        if isinstance(original_node, cst.Call) and isinstance(updated_node, cst.Call):
+            call = self._call(original_node, updated_node)
+            if call is not None:
+                return call
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
             return self._with_layers(original_node, updated_node)
         replacement = self._replacement(original_node)
         if replacement is None and isinstance(updated_node, cst.BooleanOperation):
             return _without_constant(updated_node)
         return updated_node if replacement is None else replacement
+
+    def _call(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
+        """Returns what a call becomes; None if its name alone says that."""
+        if self._script.called(old) == INITIAL:
+            return new.with_changes(func=cst.Name(LOADER), args=[cst.Arg(cst.Name("self")), *new.args])
+        if layer_function(self._script.called(old)):
+            return self._layer(old, new)
+        in_network = self._parts.shimmed is not None and not self._updates
+        text = of_network(self._script, old, new) if in_network else None
+        if text is not None:
+            return parsed(text)
+        if self._script.origin(old) in self._parts.untold:
+            return not_training(new)
+        return new.with_changes(args=[*new.args, _WITHOUT_NAME_SCOPE]) if self._is_scope_of_layers(old) else None
+
+    def _is_scope_of_layers(self, node: cst.CSTNode) -> bool:
+        """Returns True for a scope of variables in a network whose layers have whole names of their own, and whose names are read."""
+        keeps_names = self._lifting is not None and self._lifting.keeps_names and self._parts.shimmed is None
+        return keeps_names and self._script.called(node) == "tensorflow.variable_scope"
 
     def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         if self._script.origin(old) in self._parts.frozen:
@@ -588,11 +613,16 @@ class _InMethod(cst.CSTTransformer):
         """Returns the name of a scope of variables; None for a block that is none."""
         for item in node.items:
             name = self._script.called(item.item)
-            if name == "tensorflow.name_scope":
+            if name in ("tensorflow.name_scope", "tensorflow.control_dependencies"):
                 continue
-            given = arguments(item.item, ("name_or_scope",)) if isinstance(item.item, cst.Call) else None
-            known = given is not None and given.keys() <= {"name_or_scope", "reuse", "values"}
+            given = arguments(item.item, ("name_or_scope", "default_name")) if isinstance(item.item, cst.Call) else None
+            known = given is not None and given.keys() <= {"name_or_scope", "default_name", "reuse", "values"}
             first = given.get("name_or_scope") if given is not None and known else None
+            default = given.get("default_name") if given is not None and self._lifting is not None else None
+            if first is not None and default is not None and self._lifting is not None:
+                first = self._lifting.resolved(first, of_name=True)
+                loops = [one for one in self._around[: self._around.index(node)] if isinstance(one, cst.For)]
+                first = self._lifting.default_scope(node, default, bool(loops)) if code(first) == "None" else first
             if name != "tensorflow.variable_scope" or first is None:
                 raise UnconvertibleError(
                     item.item, "with", "layers are made in a block that is no plain variable scope; take it away"

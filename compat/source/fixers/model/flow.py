@@ -190,6 +190,18 @@ def needed_for(names: Iterable[str], statements: Sequence[Statement]) -> list[St
     return found[::-1]
 
 
+def unwrapped(statements: Sequence[Statement]) -> list[Statement]:
+    """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
+    flat: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
+            inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
+            flat += unwrapped(inner)
+        else:
+            flat.append(statement)
+    return flat
+
+
 def tainted_by(names: Iterable[str], statements: Sequence[Statement]) -> tuple[list[Statement], set[str]]:
     """Returns the statements that depend on names, and the names that then depend on them."""
     tainted, found = set(names), []

@@ -30,6 +30,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     reads_and_writes,
     scopes_with_returns,
     tainted_by,
+    unwrapped,
 )
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, is_keras, layer_function
@@ -42,7 +43,6 @@ from estimator_bridge.compat.source.fixers.model.updates import (
     Updates,
     find_updates,
     only_updates,
-    unwrapped,
     updates_of_keras,
 )
 from estimator_bridge.compat.source.fixers.script import (
@@ -109,6 +109,8 @@ _WITHOUT_VARIABLES = re.compile(
 """Layers of Keras that keep nothing, so that each call may make them."""
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+_ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
+"""Function that makes no variables, and its method that makes others share theirs."""
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
 _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
@@ -137,6 +139,7 @@ _OF_DICTS = frozenset(
     {"get", "items", "keys", "values", "copy", "pop", "setdefault", "update", "parse", "to_json", "add_hparam", "set_hparam"}
 )
 """Methods of hyperparameters that make no layers."""
+_ASSERTS = re.compile(r"tensorflow\.(debugging\.)?assert_\w+$")
 _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 """Packages whose functions change what is computed though nothing reads their value, such as seeds."""
 
@@ -315,6 +318,10 @@ class _Analysis:
         beside = [one for around in _around(script, function) for one in around.body.body if isinstance(one, cst.FunctionDef)]
         self._own |= {one.name.value: one for one in beside if one is not function}
         self._own |= {one.name.value: one for one in within if counts[one.name.value] == 1}
+        defined = (one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef))
+        self._own |= {
+            one.name.value: one for one in defined if one.name.value in script.methods
+        }  # also of functions that it calls
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
@@ -589,7 +596,20 @@ class _Analysis:
         name = self._script.called(call)
         asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and call.args else ""
         known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
-        return (updates and known) or ((updates or self._shim) and name in ("tensorflow.control_dependencies", VARIABLE))
+        kept = name in ("tensorflow.control_dependencies", VARIABLE) and (updates or self._shim)
+        return (updates and known) or kept or self._waits_for_checks(call)
+
+    def _waits_for_checks(self, call: cst.Call) -> bool:
+        """Returns True for an order of operations behind nothing but assertions, which Keras keeps, too."""
+        waits = self._script.called(call) == "tensorflow.control_dependencies" and len(call.args) == 1
+        behind = call.args[0].value if waits else None
+        elements = [one.value for one in behind.elements] if isinstance(behind, cst.List | cst.Tuple) else []
+        lines = [one for each in self._body for one in nodes(each, cst.Assign) if isinstance(one, cst.Assign)]
+        values: list[cst.BaseExpression] = []
+        for one in elements:
+            given = [line.value for line in lines if simple_name(one) in {simple_name(each.target) for each in line.targets}]
+            values += given if isinstance(one, cst.Name) and given else [one]
+        return bool(values) and all(_ASSERTS.match(self._script.called(one)) for one in values)
 
     def _is_frozen(self, call: cst.Call) -> bool:
         """Returns True for a call of batch norm that trains, and whose averages nothing updates."""
@@ -626,7 +646,7 @@ class _Analysis:
         if name not in self._own or name in seen:
             return False
         named = (self._script.name(node) for node in nodes(self._own[name], cst.Attribute))
-        if any(one.startswith(_MAKERS) for one in named):
+        if any(one.startswith(_MAKERS) and (one != _ASKED or _SHARES in code(self._own[name])) for one in named):
             return True
         return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(self._own[name])[0])
 

@@ -64,17 +64,20 @@ class Lifting:
         script: Script around the network.
         network: Statements of the network.
         own: Names that are bound in the network and depend on its inputs: no layer can be made from their values.
+        keeps_names: True if the names of variables matter.
 
     Attributes:
         layers: The layers, in the order in which they are called.
         items: For each loop the lists of layers that it takes items from, with the names of the items.
         taken: Names whose values layers were made from.
+        keeps_names: True if the names of variables matter.
     """
 
-    def __init__(self, script: Script, network: Sequence[Statement], own: set[str]) -> None:
+    def __init__(self, script: Script, network: Sequence[Statement], own: set[str], keeps_names: bool) -> None:
         lines = [line for statement in network for line in nodes(statement, cst.SimpleStatementLine)]
         self._script = script
         self._own = own
+        self.keeps_names = keeps_names
         self._bound = {name for statement in network for name in reads_and_writes(statement)[1]}
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
@@ -86,6 +89,7 @@ class Lifting:
         self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
         self._readers: dict[str, cst.Call] = {}  # names of which layers were made
         self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
+        self._default_scopes: dict[str, cst.With] = {}
         self._inside = 0
         self._turns: list[frozenset[str]] = []  # targets of the loops around
         self.layers: list[Layer] = []
@@ -147,10 +151,11 @@ class Lifting:
                 message = f"it depends on {name}, which gets another value behind it; give that one another name"
                 raise UnconvertibleError(self._readers[name], code(self._readers[name].func), message)
             value = plain_value(statement, name)
-            value = self._resolved(value, of_name=True) if value is not None else None
+            value = self.resolved(value, of_name=True) if value is not None else None
             self._given.pop(name, None)
             changing = (self._bound | self._own).difference({"training"}, *self._turns)
-            if value is not None and not self._inside and not reads_and_writes(value)[0] & changing:
+            invariant = not self._inside or self._times[name] == 1
+            if value is not None and invariant and not reads_and_writes(value)[0] & changing:
                 self._given[name] = value
 
     def call(self, old: cst.Call, new: cst.Call, place: Place) -> str:
@@ -170,15 +175,16 @@ class Lifting:
         inputs = [code(arguments.pop("inputs"))]
         training = arguments.pop("training", None)
         self.taken.update(name for value in arguments.values() for name in reads_and_writes(value)[0])
-        rate = self._resolved(arguments["rate"]) if "rate" in arguments else None
+        rate = self.resolved(arguments["rate"]) if "rate" in arguments else None
         in_training = _rate_in_training(rate) if code(training or parsed("None")) in ("True", "training") else None
         if in_training is not None:
             arguments["rate"], training = in_training, cst.Name("training")
         if function in TRAINING:
             inputs.append(f"training={TRAINING[function] if training is None else code(training)}")
-        given = {key: self._resolved(value, of_name=key == "name") for key, value in arguments.items()}
-        base, pieces = self._name(old, default, given.pop("name", None), place)
-        iterables = [self._resolved(loop.iter) for loop in place.loops]
+        given = {key: self.resolved(value, of_name=key == "name") for key, value in arguments.items()}
+        asked = given.pop("name", None)
+        base, pieces = self._name(old, default, None if asked is None or code(asked) == "None" else asked, place)
+        iterables = [self.resolved(loop.iter) for loop in place.loops]
         self._check(old, [*given.values(), *pieces, *iterables], place.loops, {_PLACE})
         values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
         name = _joined(pieces)
@@ -226,7 +232,7 @@ class Lifting:
             return default, []
         name = name if name is not None else self._number(default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
-        scopes = [self._resolved(one, of_name=True) for _, one in place.scopes]
+        scopes = [self.resolved(one, of_name=True) for _, one in place.scopes]
         if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
@@ -253,7 +259,7 @@ class Lifting:
         if not place.loops:
             number = f"{length} + {count - 1}" if count > 1 else length or ""
         elif count == 0 and inside and len(place.loops) == 1:
-            self._lengths[key] = f"len({code(self._resolved(place.loops[0].iter))})"
+            self._lengths[key] = f"len({code(self.resolved(place.loops[0].iter))})"
             number = _PLACE
         else:
             return cst.SimpleString(f'"{default}"')
@@ -284,7 +290,18 @@ class Lifting:
             found = self.items.setdefault(loop, {}).setdefault(found, item)
         return found
 
-    def _resolved(self, value: cst.BaseExpression, of_name: bool = False) -> cst.BaseExpression:
+    def default_scope(self, scope: cst.With, name: cst.BaseExpression, is_repeated: bool) -> cst.BaseExpression:
+        """Returns the name of a scope that has only a default name, to which TensorFlow 1 adds a number from the second scope on.
+
+        Raises:
+            UnconvertibleError: It may be the second one.
+        """
+        if self._default_scopes.setdefault(code(name), scope) is not scope or is_repeated:
+            message = f"another scope may have the default name {code(name)}, too; give it a name"
+            raise UnconvertibleError(scope.items[0].item, "tf.variable_scope", message)
+        return name
+
+    def resolved(self, value: cst.BaseExpression, of_name: bool = False) -> cst.BaseExpression:
         """Returns an expression with the values of names that change in the network in their place; in a layer's name, of all names."""
         names = {name: one for name, one in self._given.items() if of_name or self._times[name] > 1 or name in self._own}
         return with_values(value, names)

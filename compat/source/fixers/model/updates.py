@@ -17,6 +17,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned_value,
     needed_for,
     reads_and_writes,
+    unwrapped,
 )
 from estimator_bridge.compat.source.fixers.script import (
     Arguments,
@@ -542,15 +543,3 @@ def only_updates(value: cst.CSTNode | None) -> bool:
     if isinstance(value, cst.List | cst.Tuple):
         return all(only_updates(one.value) for one in value.elements)
     return isinstance(value, cst.Call) and code(value.func).endswith(".get_updates_for")
-
-
-def unwrapped(statements: Sequence[Statement]) -> list[Statement]:
-    """Returns the statements with those inside of ``with`` blocks in place of the blocks."""
-    flat: list[Statement] = []
-    for statement in statements:
-        if isinstance(statement, cst.With) and isinstance(statement.body, cst.IndentedBlock):
-            inner = [one for one in statement.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-            flat += unwrapped(inner)
-        else:
-            flat.append(statement)
-    return flat

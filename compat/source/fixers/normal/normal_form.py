@@ -9,6 +9,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
+from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
 from estimator_bridge.compat.source.fixers.normal.initializers import initializer
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
@@ -87,6 +88,7 @@ class _NormalForm(cst.CSTTransformer):
         self._scopes = ArgScopes(script)
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
+        self._originals = names_of_originals(script)
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         drawn = re.findall(r"\.((?:xavier|variance_scaling)_initializer\w*\(.*)", script.module.code)
         self._passes_on = bool(drawn) and all(one.startswith("xavier_initializer()") for one in drawn)
@@ -202,6 +204,8 @@ class _NormalForm(cst.CSTTransformer):
         return cst.FlattenSentinel([cst.Assign([cst.AssignTarget(cst.Name(variable))], parsed(transitions)), made])
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if original_node in self._originals:
+            return updated_node.with_changes(value=self._originals[original_node])
         name = self._script.imported_as(original_node)
         if not self._has_tf or not name.startswith("tensorflow."):
             return updated_node
