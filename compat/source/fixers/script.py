@@ -267,7 +267,7 @@ class _WithValues(cst.CSTTransformer):
         self._values = values
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        return isinstance(self._values.get(simple_name(node.value)), cst.Name | cst.Attribute)
+        return isinstance(self._values.get(simple_name(node.value)), cst.Name | cst.Attribute | cst.Subscript)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         return updated_node.with_changes(attr=original_node.attr)

@@ -206,7 +206,9 @@ class _Writer:
         of_graph = {simple_name(one) for one in blocks}.union(*(reads_and_writes(one)[1] for one in made))
         _, own = tainted_by({parts.features, parts.labels, "mode", "training"} - {""} | of_graph, flat)
         self._constant = [one for one in flat if not reads_and_writes(one)[1] & own]
-        self._lifting = Lifting(script, parts.network, own, self._reads_names())
+        calls = (each for one in parts.network for each in nodes(one, cst.Call))
+        has_layers = any(layer_function(script.called(one)) for one in calls)
+        self._lifting = Lifting(script, parts.network, own, has_layers and self._reads_names())
 
     def written(self) -> cst.ClassDef:
         parts = self._parts
@@ -243,14 +245,14 @@ class _Writer:
         if makes:
             text = text.replace("    def call", f"    {SHIM}\n    def call")
             around = _AGAIN
-        elif self._lifting.keeps_names:
+        elif self._reads_names():
             around = _PLAIN
         if parts.reads_labels:
             steps = ("train_step", "test_step")
             text += "".join(_PAIRED.replace("STEP", step) for step in steps if f"def {step}(" not in text)
             text = text.replace("self(FEATURES, training=False)", "self((FEATURES, None), training=False)")
         changed = self._changed(self._in_scopes(parts.network), self._lifting)
-        if makes and self._lifting.layers and self._lifting.keeps_names:
+        if makes and parts.shimmed is None and self._lifting.keeps_names:
             around = _BOTH
         text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
         predicted = self._predicted_anew() if parts.predicts_anew else self._in_mode(Mode.PREDICT, parts.predicted)
@@ -568,7 +570,8 @@ class _InMethod(cst.CSTTransformer):
     def _is_scope_of_layers(self, node: cst.CSTNode) -> bool:
         """Returns True for a scope of variables in a network whose layers have whole names of their own, and whose names are read."""
         keeps_names = self._lifting is not None and self._lifting.keeps_names and self._parts.shimmed is None
-        return keeps_names and self._script.called(node) == "tensorflow.variable_scope"
+        asked = keeps_names and self._script.called(node) == "tensorflow.variable_scope"
+        return asked and "auxiliary_name_scope" not in code(node)
 
     def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         if self._script.origin(old) in self._parts.frozen:

@@ -44,6 +44,7 @@ from estimator_bridge.compat.source.fixers.model.updates import (
     find_updates,
     only_updates,
     updates_of_keras,
+    waits_for_checks,
 )
 from estimator_bridge.compat.source.fixers.script import (
     LOGGERS,
@@ -139,7 +140,6 @@ _OF_DICTS = frozenset(
     {"get", "items", "keys", "values", "copy", "pop", "setdefault", "update", "parse", "to_json", "add_hparam", "set_hparam"}
 )
 """Methods of hyperparameters that make no layers."""
-_ASSERTS = re.compile(r"tensorflow\.(debugging\.)?assert_\w+$")
 _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 """Packages whose functions change what is computed though nothing reads their value, such as seeds."""
 
@@ -597,19 +597,7 @@ class _Analysis:
         asked = self._script.name(call.args[0].value) if name == "tensorflow.get_collection" and call.args else ""
         known = name in STEPS or asked in (UPDATE_OPS, "tensorflow.GraphKeys.TRAINABLE_VARIABLES")
         kept = name in ("tensorflow.control_dependencies", VARIABLE) and (updates or self._shim)
-        return (updates and known) or kept or self._waits_for_checks(call)
-
-    def _waits_for_checks(self, call: cst.Call) -> bool:
-        """Returns True for an order of operations behind nothing but assertions, which Keras keeps, too."""
-        waits = self._script.called(call) == "tensorflow.control_dependencies" and len(call.args) == 1
-        behind = call.args[0].value if waits else None
-        elements = [one.value for one in behind.elements] if isinstance(behind, cst.List | cst.Tuple) else []
-        lines = [one for each in self._body for one in nodes(each, cst.Assign) if isinstance(one, cst.Assign)]
-        values: list[cst.BaseExpression] = []
-        for one in elements:
-            given = [line.value for line in lines if simple_name(one) in {simple_name(each.target) for each in line.targets}]
-            values += given if isinstance(one, cst.Name) and given else [one]
-        return bool(values) and all(_ASSERTS.match(self._script.called(one)) for one in values)
+        return (updates and known) or kept or waits_for_checks(self._script, call, self._body)
 
     def _is_frozen(self, call: cst.Call) -> bool:
         """Returns True for a call of batch norm that trains, and whose averages nothing updates."""

@@ -61,9 +61,9 @@ _OTHERWISE = (
     "its updates are not made by minimize, or by apply_gradients of gradients that are clipped at most; write train_step"
 )
 _BY_FUNCTION = "it depends on the step by a function of the script; write a LearningRateSchedule"
+_ASSERTS = ("tensorflow.assert", "tensorflow.debugging.assert")
 _CHANGE_NOTHING = (
-    "tensorflow.assert",
-    "tensorflow.debugging.assert",
+    *_ASSERTS,
     "tensorflow.print",
     "tensorflow.Print",
     "tensorflow.summary.",
@@ -167,7 +167,12 @@ class _Finder:
         blocks = [one for each in self._statements for one in nodes(each, cst.With) if isinstance(one, cst.With)]
         for item in (item.item for one in blocks for item in one.items):
             waits = isinstance(item, cst.Call) and code(item.func).rpartition(".")[2] == "control_dependencies"
-            if not waits or not isinstance(item, cst.Call) or not item.args:
+            if (
+                not waits
+                or not isinstance(item, cst.Call)
+                or not item.args
+                or waits_for_checks(self._script, item, self._statements)
+            ):
                 continue
             asked = item.args[0].value
             parts = [one.value for one in asked.elements] if isinstance(asked, cst.List | cst.Tuple) else [asked]
@@ -543,3 +548,22 @@ def only_updates(value: cst.CSTNode | None) -> bool:
     if isinstance(value, cst.List | cst.Tuple):
         return all(only_updates(one.value) for one in value.elements)
     return isinstance(value, cst.Call) and code(value.func).endswith(".get_updates_for")
+
+
+def waits_for_checks(script: Script, call: cst.Call, statements: Sequence[Statement]) -> bool:
+    """Returns True for an order of operations behind nothing but assertions, which Keras keeps, too.
+
+    Args:
+        script: Script around the call.
+        call: Call of ``tf.control_dependencies``, or any other.
+        statements: Statements that give its names their values, in blocks too.
+    """
+    waits = script.called(call) == "tensorflow.control_dependencies" and len(call.args) == 1
+    behind = call.args[0].value if waits else None
+    lines = [one for each in statements for one in nodes(each, cst.Assign) if isinstance(one, cst.Assign)]
+    values: list[_Expression] = []
+    for element in behind.elements if isinstance(behind, cst.List | cst.Tuple) else ():
+        name = simple_name(element.value)
+        given = [one.value for one in lines if name and name in {simple_name(each.target) for each in one.targets}]
+        values += given or [element.value]
+    return bool(values) and all(script.called(one).startswith(_ASSERTS) for one in values)

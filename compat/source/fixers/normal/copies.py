@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.script import Script, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
+_NETWORK = re.compile(r"\b(get_variable|variable_scope|layers\.\w)")
 _COPIES = ("copy.copy", "copy.deepcopy")
 _BINDING = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.Param, cst.AsName, cst.NamedExpr, cst.Del)
 
@@ -21,7 +23,7 @@ def names_of_originals(script: Script) -> dict[cst.CSTNode, str]:
         ...     config = copy.deepcopy(config)
         ...     if not training:
         ...         config.rate = 0.0
-        ...     return config.units, config.rate
+        ...     return tf.layers.dense(x, config.units), config.rate
         ... ''')
         >>> sorted(names_of_originals(script).values())
         ['own_config', 'own_config', 'own_config']
@@ -30,6 +32,8 @@ def names_of_originals(script: Script) -> dict[cst.CSTNode, str]:
     found: dict[cst.CSTNode, str] = {}
     for function in nodes(script.module, cst.FunctionDef):
         assert isinstance(function, cst.FunctionDef)
+        if not _NETWORK.search(code(function)):
+            continue
         for target, original, behind in _copies(script, function):
             own = f"own_{target.value}" if target.value == original else target.value
             uses = _uses(target.value, behind)

@@ -105,6 +105,21 @@ def test_values_of_another_checkpoint_are_there_before_the_first_step(tmp_path: 
     assert compared.code == 0, compared.out + compared.err
 
 
+def test_layers_in_scopes_find_their_values_in_another_checkpoint(tmp_path: Path) -> None:
+    """Their variables have the names of TensorFlow 1, although its scopes are around their calls."""
+    prefix, random = str(tmp_path / "before"), np.random.RandomState(0)
+    shapes = {"dense/kernel": (8, 8), "dense/bias": (8,), "LayerNorm/beta": (8,), "LayerNorm/gamma": (8,)}
+    values = [random.uniform(size=shape).astype(np.float32) for shape in shapes.values()]
+    names = [f"old/{name}" for name in shapes]
+    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * 4, tensors=values)
+    (tmp_path / "new.py").write_text(converted("of_helpers").text)
+    both = ("compare", "--out", tmp_path / "report", SCRIPTS / "of_helpers.py", tmp_path / "new.py", prefix)
+    compared = estimator_bridge_command(*both, cwd=tmp_path)
+    assert compared.code == 0, compared.out + compared.err
+    assert "69 variables" in compared.out
+    assert "by end of name" not in compared.out + compared.err
+
+
 def test_an_older_checkpoint_is_evaluated_and_the_training_goes_on_from_the_last(tmp_path: Path) -> None:
     """Also while predictions of the older one are read; what each should give is computed from its file."""
     (tmp_path / "new.py").write_text(converted("metrics_of_graph").text)
