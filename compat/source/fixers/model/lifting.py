@@ -90,6 +90,7 @@ class Lifting:
         self._readers: dict[str, cst.Call] = {}  # names of which layers were made
         self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
         self._default_scopes: dict[str, cst.With] = {}
+        self._old: dict[cst.If, dict[str, cst.BaseExpression | None]] = {}  # values before a test of the names that it binds
         self._inside = 0
         self._turns: list[frozenset[str]] = []  # targets of the loops around
         self.layers: list[Layer] = []
@@ -110,6 +111,8 @@ class Lifting:
             self._after[test], self._counts = self._counts, before
             if test in self._branches:
                 self._branches[test] = True
+        if isinstance(node, cst.If):
+            self._old[node] = {name: self._given.get(name) for name in reads_and_writes(node)[1]}
         if isinstance(node, _PERHAPS):
             self._inside += not isinstance(node, cst.If)
             self._forget(node)
@@ -134,11 +137,36 @@ class Lifting:
         if isinstance(node, _PERHAPS):
             self._inside -= not isinstance(node, cst.If)
             self._forget(node)
+        if isinstance(node, cst.If) and not self._inside:
+            chosen = {name: self._chosen(node, name, value) for name, value in self._old.pop(node).items()}
+            self._given |= {name: value for name, value in chosen.items() if value is not None}
         if isinstance(node, cst.For):
             self._forget(node)
             self._turns.pop()
         if isinstance(node, cst.SimpleStatementLine):
             self._assign(node)
+
+    def _chosen(self, test: cst.If, name: str, before: cst.BaseExpression | None) -> cst.BaseExpression | None:
+        """Returns the value that a test gives to a name, as an expression; None if it is not of plain values."""
+        condition = _folded(self.resolved(test.test, of_name=True))
+        values = [before, before]
+        for place, block in enumerate((test.body, test.orelse.body if isinstance(test.orelse, cst.Else) else None)):
+            lines = [one for one in block.body if name in reads_and_writes(one)[1]] if block is not None else []
+            if len(lines) > 1 or any(not isinstance(one, cst.SimpleStatementLine) for one in lines):
+                return None
+            if lines:
+                value = plain_value(cst.ensure_type(lines[0], cst.SimpleStatementLine), name)
+                values[place] = self.resolved(value, of_name=True) if value is not None else None
+        if isinstance(test.orelse, cst.If):
+            values[1] = self._chosen(test.orelse, name, before)
+        first, second = values
+        if code(condition) in ("True", "False"):
+            first = second = values[code(condition) == "False"]
+        if first is None or second is None or any(nodes(condition, cst.Call)):
+            return None
+        whole = first if first is second else parsed(f"{_in_brackets(first)} if {code(condition)} else {_in_brackets(second)}")
+        changing = (self._bound | self._own).difference({"training"}, *self._turns)
+        return None if reads_and_writes(whole)[0] & changing else whole
 
     def _forget(self, block: cst.CSTNode) -> None:
         for name in reads_and_writes(block)[1]:
@@ -322,6 +350,26 @@ class Lifting:
             message = f"it depends on {min(read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
             raise UnconvertibleError(old, code(old.func), message)
         self._readers.update(dict.fromkeys(read, old))
+
+
+def _folded(condition: cst.BaseExpression) -> cst.BaseExpression:
+    """Returns True or False for a test if something that is written here is None; other conditions as they are."""
+    compared = condition.comparisons if isinstance(condition, cst.Comparison) else ()
+    if len(compared) != 1 or code(compared[0].comparator) != "None" or not isinstance(compared[0].operator, cst.Is | cst.IsNot):
+        return condition
+    assert isinstance(condition, cst.Comparison)
+    is_none = code(condition.left) == "None"
+    if (
+        not is_none
+        and not isinstance(condition.left, cst.BaseNumber | cst.SimpleString)
+        and code(condition.left) not in ("True", "False")
+    ):
+        return condition
+    return cst.Name(str(is_none is isinstance(compared[0].operator, cst.Is)))
+
+
+def _in_brackets(value: cst.BaseExpression) -> str:
+    return f"({code(value)})" if isinstance(value, cst.IfExp) and not value.lpar else code(value)
 
 
 def plain_value(statement: cst.SimpleStatementLine, name: str) -> cst.BaseExpression | None:
