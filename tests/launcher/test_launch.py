@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from estimator_bridge.cli.main import main
+from tests.notebooks import notebook
 from tests.running import estimator_bridge_command
 
 JOB = Path(__file__).with_name("listening_training.py")
@@ -45,6 +46,19 @@ def test_a_chief_a_worker_a_parameter_server_and_an_evaluator(tmp_path: Path) ->
     assert len(set(re.findall(r"drew (\d+)", ended.err))) == 4, (
         "forked from one process, and still no task shuffles as another does"
     )
+
+
+@pytest.mark.parametrize("path", ["legacy", "modern"])
+def test_each_task_executes_the_cells_of_a_notebook(path: str, tmp_path: Path) -> None:
+    cells = JOB.read_text().replace('if __name__ == "__main__":', "\n\nif True:").split("\n\n\n")
+    (tmp_path / "job.ipynb").write_bytes(notebook(*cells))
+    counts = ("--worker", 1, "--ps", 1)
+    ended = estimator_bridge_command("launch", *counts, "--path", path, "--format", "json", "job.ipynb", "model", cwd=tmp_path)
+
+    assert ended.code == 0, ended.err[-4000:]
+    states = {task["task"]: task["state"] for task in json.loads(ended.out)["tasks"]}
+    assert states["chief 0"] == states["worker 0"] == "done"
+    assert {int(file.stem.partition("-")[2]) for file in (tmp_path / "model").glob("model.ckpt-*.index")} >= {20}
 
 
 @pytest.mark.parametrize(
