@@ -391,6 +391,10 @@ class _Analysis:
         if loss_value is None:
             raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
         network, loss = self._split(train, _read(loss_value))
+        if not network:
+            raise UnconvertibleError(
+                train.spec, "EstimatorSpec", "its loss reads nothing that the function computes; correct that"
+            )
         self._check_penalties(network)
         evaluation = self._evaluation_loss(loss_value, network, loss)
         kept_metrics = None

@@ -248,6 +248,19 @@ def test_what_no_fixer_knows_is_marked_with_its_name() -> None:
     assert [change.name for change in human if change.name != "tf.estimator.Estimator"] == expected
 
 
+def test_a_loss_that_nothing_computes_is_marked() -> None:
+    text = (SCRIPTS / "chosen_values.py").read_text().replace("loss = tf.losses", "other = tf.losses")
+    human = [change for change in converted_once(text).changes if change.outcome is Outcome.HUMAN]
+    assert [change.name for change in human] == ["EstimatorSpec", "tf.estimator.Estimator"]
+
+
+def test_methods_that_nothing_calls_are_left_out_with_their_object_and_said() -> None:
+    conversion = converted("of_helpers")
+    left_out = [change.name for change in conversion.changes if "nothing calls this method" in change.message]
+    assert left_out == ["Encoder.get_sequence"]
+    assert "class Encoder" not in conversion.text
+
+
 def test_each_mark_stands_above_its_line() -> None:
     conversion = converted_once(FOR_HUMANS.read_text())
     lines = conversion.text.splitlines()
