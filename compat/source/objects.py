@@ -371,11 +371,12 @@ class _Step:
         for node in ast.walk(method):
             target = self._super(node, where, line)
             if target is not None:
-                if target.rpartition(".")[2] == "__init__" and target not in methods:
-                    return None
-                names.append(target)
                 assert isinstance(node, ast.Attribute)
                 allowed.update(ast.walk(node))
+                if target in methods or node.attr != "__init__":
+                    names.append(target)
+                elif not _has_no_base(line):
+                    return None
             elif _is_of_self(node):
                 assert isinstance(node, ast.Attribute)
                 allowed.add(node.value)
@@ -419,6 +420,9 @@ class _Step:
         target = self._super(node, where, line)
         if target is not None:
             return node, _spelled(name, target)
+        of_base = self._super(node.func, where, line) if isinstance(node, ast.Call) else None
+        if of_base == ".__init__":
+            return node, "pass"  # of object, which does nothing
         if _is_of_self(node):
             return node, _spelled(name, node.attr)
         return (node, _spelled(name, "__call__")) if isinstance(node, ast.Name) and node.id == "self" else None
@@ -507,6 +511,11 @@ def _members(line: list[ast.ClassDef]) -> tuple[_Methods, dict[str, ast.Assign]]
 
 def _is_of_self(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _has_no_base(line: list[ast.ClassDef]) -> bool:
+    """Returns True if the last one of a class and its bases is derived from nothing but ``object``."""
+    return all(ast.unparse(base) in _NO_BASE for base in line[-1].bases)
 
 
 def _overrides(line: list[ast.ClassDef]) -> bool:

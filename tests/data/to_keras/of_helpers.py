@@ -47,6 +47,7 @@ class Encoder(object):
     """Two blocks over words; only one of the methods is called."""
 
     def __init__(self, config, is_training, words, scope=None):
+        super(Encoder, self).__init__()
         config = copy.deepcopy(config)
         if not is_training:
             config.rate = 0.0
