@@ -51,9 +51,9 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     of_network,
 )
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
-from estimator_bridge.compat.source.fixers.model.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
+from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.script import (
     SPEC,
     TPU,

@@ -24,7 +24,7 @@ import tensorflow as tf
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
 from estimator_bridge.compat.source.fixers.estimators import needed_functions, support
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
-from estimator_bridge.compat.source.fixers.model.tpu import without_tpu
+from estimator_bridge.compat.source.fixers.normal.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
 from tests.running import ROOT
 
