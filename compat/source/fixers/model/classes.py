@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import libcst as cst
 
@@ -507,9 +507,10 @@ class _Writer:
             updates: True for updates that stay: the graph of a step has the collection of trained variables.
             predicts: True for a network of predictions alone.
         """
-        changed = [
+        visited = [
             statement.visit(_InMethod(self._script, self._parts, lifting, updates, predicts)) for statement in statements
         ]
+        changed = [part for one in visited for part in (one if isinstance(one, cst.FlattenSentinel) else [one])]
         changed = [one for one in changed if not isinstance(one, cst.CSTNode) or code(one).strip() != "training = training"]
         return [one for one in changed if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
 
@@ -548,6 +549,8 @@ class _InMethod(cst.CSTTransformer):
                 return call
         if isinstance(original_node, cst.For) and isinstance(updated_node, cst.For) and self._parts.shimmed is None:
             return self._with_layers(original_node, updated_node)
+        if isinstance(original_node, cst.With) and isinstance(updated_node, cst.With) and self._keeps_names:
+            return self._without_name_scopes(original_node, updated_node)
         replacement = self._replacement(original_node)
         if replacement is None and isinstance(updated_node, cst.BooleanOperation):
             return _without_constant(updated_node)
@@ -567,10 +570,26 @@ class _InMethod(cst.CSTTransformer):
             return not_training(new)
         return new.with_changes(args=[*new.args, _WITHOUT_NAME_SCOPE]) if self._is_scope_of_layers(old) else None
 
+    @property
+    def _keeps_names(self) -> bool:
+        """True in a network whose layers have whole names of their own, and whose variables' names are read."""
+        return self._lifting is not None and self._lifting.keeps_names and self._parts.shimmed is None
+
+    def _without_name_scopes(self, old: cst.With, new: cst.With) -> cst.CSTNode:
+        """Returns a block without scopes of names, which Keras would put before the names of variables."""
+        named = [self._script.called(one.item) == "tensorflow.name_scope" and one.asname is None for one in old.items]
+        kept = [item for item, is_named in zip(new.items, named, strict=True) if not is_named]
+        if len(kept) == len(named):
+            return new
+        if kept:
+            return new.with_changes(items=[*kept[:-1], kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        first, *others = new.body.body
+        assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        lines = [*new.leading_lines, *first.leading_lines]
+        return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *others])  # type: ignore[return-value]
+
     def _is_scope_of_layers(self, node: cst.CSTNode) -> bool:
-        """Returns True for a scope of variables in a network whose layers have whole names of their own, and whose names are read."""
-        keeps_names = self._lifting is not None and self._lifting.keeps_names and self._parts.shimmed is None
-        asked = keeps_names and self._script.called(node) == "tensorflow.variable_scope"
+        asked = self._keeps_names and self._script.called(node) == "tensorflow.variable_scope"
         return asked and "auxiliary_name_scope" not in code(node)
 
     def _layer(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
@@ -595,8 +614,7 @@ class _InMethod(cst.CSTTransformer):
             new = new.with_changes(args=kept)
         if self._lifting is None or len(loops) + len(blocks) < len(self._around):
             raise UnconvertibleError(old, name, "it is called in a function, or behind the labels; make its layer in __init__")
-        scopes = [(node, self._scope(node)) for node in blocks]
-        place = Place(loops, tuple((node, scope) for node, scope in scopes if scope is not None))
+        place = Place(loops, tuple((node, scope) for node in blocks for scope in self._scopes(node)))
         return parsed(self._lifting.call(old, new, place))
 
     def _keras_object(self, made: cst.Call) -> str:
@@ -612,8 +630,8 @@ class _InMethod(cst.CSTTransformer):
             )
         return f"self.{self._lifting.made_once(new, made)}"
 
-    def _scope(self, node: cst.With) -> cst.BaseExpression | None:
-        """Returns the name of a scope of variables; None for a block that is none."""
+    def _scopes(self, node: cst.With) -> Iterator[cst.BaseExpression]:
+        """Yields the names of the scopes of variables that a block opens."""
         for item in node.items:
             name = self._script.called(item.item)
             if name in ("tensorflow.name_scope", "tensorflow.control_dependencies"):
@@ -621,17 +639,15 @@ class _InMethod(cst.CSTTransformer):
             given = arguments(item.item, ("name_or_scope", "default_name")) if isinstance(item.item, cst.Call) else None
             known = given is not None and given.keys() <= {"name_or_scope", "default_name", "reuse", "values"}
             first = given.get("name_or_scope") if given is not None and known else None
-            default = given.get("default_name") if given is not None and self._lifting is not None else None
+            default = given.get("default_name") if given is not None else None
             if first is not None and default is not None and self._lifting is not None:
                 first = self._lifting.resolved(first, of_name=True)
-                loops = [one for one in self._around[: self._around.index(node)] if isinstance(one, cst.For)]
-                first = self._lifting.default_scope(node, default, bool(loops)) if code(first) == "None" else first
+                first = self._lifting.default_scope(node, default) if code(first) == "None" else first
             if name != "tensorflow.variable_scope" or first is None:
                 raise UnconvertibleError(
                     item.item, "with", "layers are made in a block that is no plain variable scope; take it away"
                 )
-            return first
-        return None
+            yield first
 
     def _with_layers(self, old: cst.For, new: cst.For) -> cst.For:
         """Returns a loop that also takes a layer from each list that was made for it."""

@@ -75,6 +75,26 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
     return frozenset(names.read - names.own), frozenset(names.written)
 
 
+_CHANGING = frozenset(
+    [
+        "add",
+        "append",
+        "clear",
+        "discard",
+        "extend",
+        "insert",
+        "pop",
+        "popitem",
+        "remove",
+        "reverse",
+        "setdefault",
+        "sort",
+        "update",
+    ]
+)
+"""Methods that change a list, a dict or a set."""
+
+
 class _Names(cst.CSTVisitor):
     """Collects names; of functions, lambdas and comprehensions only what they read from around them."""
 
@@ -188,6 +208,42 @@ def needed_for(names: Iterable[str], statements: Sequence[Statement]) -> list[St
                 wanted -= written
             wanted |= read
     return found[::-1]
+
+
+def changed_in_place(statements: Sequence[cst.CSTNode], functions: Sequence[cst.FunctionDef] = ()) -> frozenset[str]:
+    r"""Returns the names whose objects a method changes, or a function of the script.
+
+    Args:
+        statements: Statements.
+        functions: Functions of the script.
+
+    Example:
+        >>> lines = cst.parse_module("def widen(n): n[0] = 9\na.b.append(1)\nwiden(c)\nd.get(e)").body
+        >>> sorted(changed_in_place(lines, [lines[0]]))
+        ['a', 'c']
+    """
+    named = {one.name.value: one for one in functions}
+    found = set[str]()
+    for call in (one for each in statements if not isinstance(each, cst.FunctionDef) for one in nodes(each, cst.Call)):
+        assert isinstance(call, cst.Call)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _CHANGING:
+            found.add(_root(call.func.value))
+        function = named.get(simple_name(call.func))
+        if function is None:
+            continue
+        changed = changed_in_place(function.body.body) | reads_and_writes(function.body)[1]
+        names = [one.name.value for one in function.params.params]
+        for place, argument in enumerate(call.args):
+            parameter = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
+            found |= {_root(argument.value)} if parameter in changed else set()
+    return frozenset(found - {""})
+
+
+def _root(node: cst.BaseExpression) -> str:
+    """Returns the name at the root of a chain of attributes and items."""
+    while isinstance(node, cst.Attribute | cst.Subscript):
+        node = node.value
+    return simple_name(node)
 
 
 def unwrapped(statements: Sequence[Statement]) -> list[Statement]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence, Set
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, changed_in_place, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, in_snake_case, translated
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes, parsed, simple_name, with_values
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name, with_values
 
 _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
@@ -89,7 +89,13 @@ class Lifting:
         self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
         self._readers: dict[str, cst.Call] = {}  # names of which layers were made
         self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
-        self._default_scopes: dict[str, cst.With] = {}
+        self._opened: list[tuple[set[str], set[str]]] = [
+            (set(), set())
+        ]  # names in each scope: those that are written, and counted ones
+        self._scopes: dict[cst.CSTNode, int] = {}  # number of scopes that a block opens
+        self._unsure: set[cst.CSTNode] = set()  # blocks whose scopes may get a number behind their names
+        self._changed = changed_in_place(network, [one for one in script.module.body if isinstance(one, cst.FunctionDef)])
+        self._lost: set[str] = set()  # targets of loops that have other values now, which are not known
         self._old: dict[cst.If, dict[str, cst.BaseExpression | None]] = {}  # values before a test of the names that it binds
         self._inside = 0
         self._turns: list[frozenset[str]] = []  # targets of the loops around
@@ -111,6 +117,8 @@ class Lifting:
             self._after[test], self._counts = self._counts, before
             if test in self._branches:
                 self._branches[test] = True
+        if isinstance(node, cst.With):
+            self._open(node)
         if isinstance(node, cst.If):
             self._old[node] = {name: self._given.get(name) for name in reads_and_writes(node)[1]}
         if isinstance(node, _PERHAPS):
@@ -131,18 +139,23 @@ class Lifting:
         Raises:
             UnconvertibleError: A statement gives a name another value, and a layer was made from the one before: ``__init__`` makes all layers from the last.
         """
+        self._close(node)
         if isinstance(node, cst.If):
             self._branches.pop(node, None)
             self._counts |= self._after.pop(node, Counter())
         if isinstance(node, _PERHAPS):
             self._inside -= not isinstance(node, cst.If)
             self._forget(node)
-        if isinstance(node, cst.If) and not self._inside:
-            chosen = {name: self._chosen(node, name, value) for name, value in self._old.pop(node).items()}
-            self._given |= {name: value for name, value in chosen.items() if value is not None}
+        if isinstance(node, cst.If):
+            for name, before in self._old.pop(node).items():
+                value = self._chosen(node, name, before) if not self._inside and name not in self._changed else None
+                if value is None:
+                    self._lose(name)
+                else:
+                    self._given[name] = value
         if isinstance(node, cst.For):
             self._forget(node)
-            self._turns.pop()
+            self._lost -= self._turns.pop()
         if isinstance(node, cst.SimpleStatementLine):
             self._assign(node)
 
@@ -165,8 +178,7 @@ class Lifting:
         if first is None or second is None or any(nodes(condition, cst.Call)):
             return None
         whole = first if first is second else parsed(f"{_in_brackets(first)} if {code(condition)} else {_in_brackets(second)}")
-        changing = (self._bound | self._own).difference({"training"}, *self._turns)
-        return None if reads_and_writes(whole)[0] & changing else whole
+        return None if self._is_changing(whole) else whole
 
     def _forget(self, block: cst.CSTNode) -> None:
         for name in reads_and_writes(block)[1]:
@@ -175,16 +187,30 @@ class Lifting:
     def _assign(self, statement: cst.SimpleStatementLine) -> None:
         """Takes the values that a statement gives to names."""
         for name in reads_and_writes(statement)[1]:
+            before = self._given.get(name) if isinstance(statement.body[0], cst.AugAssign) else None
+            if isinstance(before, cst.Name | cst.Attribute | cst.Subscript):
+                self._changed |= reads_and_writes(before)[0]  # of a list, it changes the list
             if name in self._readers:
                 message = f"it depends on {name}, which gets another value behind it; give that one another name"
                 raise UnconvertibleError(self._readers[name], code(self._readers[name].func), message)
             value = plain_value(statement, name)
             value = self.resolved(value, of_name=True) if value is not None else None
             self._given.pop(name, None)
-            changing = (self._bound | self._own).difference({"training"}, *self._turns)
-            invariant = not self._inside or self._times[name] == 1
-            if value is not None and invariant and not reads_and_writes(value)[0] & changing:
+            self._lost.discard(name)
+            if value is not None and not self._inside and not self._is_changing(value) and name not in self._changed:
                 self._given[name] = value
+            else:
+                self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        """Notes that a loop's target has another value than that of its turn."""
+        if any(name in targets for targets in self._turns):
+            self._lost.add(name)
+
+    def _is_changing(self, value: cst.BaseExpression) -> bool:
+        """Returns True for an expression that is not the same in ``__init__``, or behind its place."""
+        changing = (self._bound | self._own).difference({"training"}, *self._turns) | self._lost | self._changed
+        return bool(reads_and_writes(value)[0] & changing)
 
     def call(self, old: cst.Call, new: cst.Call, place: Place) -> str:
         """Returns the call of the layer that replaces a call of ``tf.layers``.
@@ -211,8 +237,13 @@ class Lifting:
             inputs.append(f"training={TRAINING[function] if training is None else code(training)}")
         given = {key: self.resolved(value, of_name=key == "name") for key, value in arguments.items()}
         asked = given.pop("name", None)
-        base, pieces = self._name(old, default, None if asked is None or code(asked) == "None" else asked, place)
+        asked = None if asked is None or code(asked) == "None" else asked
+        base, pieces = self._name(old, default, asked, place)
+        self._note(old, default, asked, pieces)
         iterables = [self.resolved(loop.iter) for loop in place.loops]
+        targets = [name for loop in place.loops for name in reads_and_writes(loop.target)[0]]
+        if len({*targets}) < len(targets):
+            raise UnconvertibleError(old, code(old.func), f"two loops around it give one name a value; {_ELSEWHERE}")
         self._check(old, [*given.values(), *pieces, *iterables], place.loops, {_PLACE})
         values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
         name = _joined(pieces)
@@ -273,18 +304,33 @@ class Lifting:
         letters = re.search(r"""["']([A-Za-z]+)""", code(name))
         return letters[1] if letters else default, pieces
 
+    def _note(
+        self, old: cst.Call, default: str, asked: cst.BaseExpression | None, pieces: Sequence[cst.BaseExpression]
+    ) -> None:
+        """Notes the name of a layer; raises if it has none, and TensorFlow 1 counts on because of one that is written."""
+        written, counted = self._opened[-1]
+        if asked is not None:
+            written.add(_text(asked))
+            return
+        own = _text(pieces[-1]) if pieces else default
+        if own in written:
+            message = f"something else is called {own}, so TensorFlow 1 gives it another number; give it a name"
+            raise UnconvertibleError(old, code(old.func), message)
+        counted.add(own)
+
     def _number(self, default: str, place: Place) -> cst.BaseExpression:
         """Returns the last part of the name that TensorFlow 1 gives to a layer without one: of the second one of its kind ``dense_1``."""
         scope = place.scopes[-1][0] if place.scopes else None
         key = scope, default
         count, length = self._counts[key], self._lengths.get(key)
         self._counts[key] += 1
-        if not place.loops and length is None:
+        inner = [loop for loop in place.loops if scope is None or loop in {*nodes(scope, cst.For)}]
+        if not inner and length is None:
             return cst.SimpleString(f'"{default}_{count}"' if count else f'"{default}"')
         tested = any(test in {*nodes(loop, cst.If)} for loop in place.loops for test in self._branches)
         inside = scope is not None and all(loop in {*nodes(scope, cst.For)} for loop in place.loops)
         inside = inside and not tested and _PLACE not in self._bound
-        if not place.loops:
+        if not inner:
             number = f"{length} + {count - 1}" if count > 1 else length or ""
         elif count == 0 and inside and len(place.loops) == 1:
             self._lengths[key] = f"len({code(self.resolved(place.loops[0].iter))})"
@@ -318,14 +364,35 @@ class Lifting:
             found = self.items.setdefault(loop, {}).setdefault(found, item)
         return found
 
-    def default_scope(self, scope: cst.With, name: cst.BaseExpression, is_repeated: bool) -> cst.BaseExpression:
-        """Returns the name of a scope that has only a default name, to which TensorFlow 1 adds a number from the second scope on.
+    def _open(self, block: cst.With) -> None:
+        """Notes the scopes that a block opens: one with a default name gets a number if its name is there already."""
+        for item in block.items:
+            called = item.item if self._script.called(item.item) == "tensorflow.variable_scope" else None
+            given = arguments(called, ("name_or_scope", "default_name")) if isinstance(called, cst.Call) else None
+            if not given or "name_or_scope" not in given:
+                continue
+            name = self.resolved(given["name_or_scope"], of_name=True)
+            default = given.get("default_name") if code(name) == "None" else None
+            text = _text(name if default is None else default)
+            written, counted = self._opened[-1]
+            if default is not None and (text in written | counted or self._turns or not isinstance(default, cst.SimpleString)):
+                self._unsure.add(block)
+            written.add(text)
+            self._opened.append((set(), set()))
+            self._scopes[block] = self._scopes.get(block, 0) + 1
+
+    def _close(self, block: cst.CSTNode) -> None:
+        for _ in range(self._scopes.pop(block, 0)):
+            self._opened.pop()
+
+    def default_scope(self, scope: cst.With, name: cst.BaseExpression) -> cst.BaseExpression:
+        """Returns the name of a scope that has only a default name, to which TensorFlow 1 adds a number if the name is there already.
 
         Raises:
-            UnconvertibleError: It may be the second one.
+            UnconvertibleError: It may be.
         """
-        if self._default_scopes.setdefault(code(name), scope) is not scope or is_repeated:
-            message = f"another scope may have the default name {code(name)}, too; give it a name"
+        if scope in self._unsure:
+            message = f"something else may have the default name {code(name)}, too; give it a name"
             raise UnconvertibleError(scope.items[0].item, "tf.variable_scope", message)
         return name
 
@@ -345,11 +412,19 @@ class Lifting:
         self, old: cst.Call, values: Sequence[cst.BaseExpression], loops: Sequence[cst.For], known: Set[str] = frozenset()
     ) -> None:
         read = {name for value in values for name in reads_and_writes(value)[0]} - known
+        lost = read & self._lost
         read -= {name for loop in loops for name in reads_and_writes(loop.target)[0]}
-        if read & self._own:
-            message = f"it depends on {min(read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
+        if read & self._own or lost:
+            message = (
+                f"it depends on {min(lost or read & self._own)}, a value of the network; make the layer of tf_keras in __init__"
+            )
             raise UnconvertibleError(old, code(old.func), message)
         self._readers.update(dict.fromkeys(read, old))
+
+
+def _text(name: cst.BaseExpression) -> str:
+    """Returns a name without its quotes; of one that is computed, the expression."""
+    return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else code(name)
 
 
 def _folded(condition: cst.BaseExpression) -> cst.BaseExpression:
