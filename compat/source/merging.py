@@ -209,6 +209,17 @@ class Modules:
         definition = self.definition(script, dotted)
         return found is None or (definition is not None and self.makes_layers(*definition))
 
+    @functools.cached_property
+    def imported(self) -> Mapping[Path, frozenset[str]]:
+        """Functions and classes of each module that other modules import."""
+        found: dict[Path, set[str]] = {path: set() for path in self.paths}
+        for file in filter(None, map(self.file, self.paths)):
+            for origin, *_ in file.names.imports:
+                target = self.definition(file, origin)
+                if target is not None and target[0] is not file:
+                    found[target[0].path].add(target[1])
+        return {path: frozenset(names) for path, names in found.items()}
+
     def dotted(self, path: Path, script: Path, relative: bool) -> str:
         """Returns the name by which a script imports a module.
 

@@ -31,6 +31,7 @@ class Unfolded:
         functions: Names of the functions that stand for methods, and whose bodies have to be put in the place of their calls.
         variables: Names of the variables that stand for attributes.
         left_out: Line and name of each method that nothing calls, of a class whose objects are functions now.
+        moved: Classes with their methods that are functions now.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Unfolded:
     functions: frozenset[str] = frozenset()
     variables: frozenset[str] = frozenset()
     left_out: tuple[tuple[int, str], ...] = ()
+    moved: frozenset[tuple[str, str]] = frozenset()
 
 
 def unfolded(text: str) -> Unfolded:
@@ -94,6 +96,7 @@ class _Step:
         self._tree = ast.parse(before.text)
         self._classes = {one.name: one for one in self._tree.body if isinstance(one, ast.ClassDef)}
         self._left_out: list[tuple[int, str]] = []
+        self._moved_now: set[tuple[str, str]] = set()
 
     def with_method(self) -> Unfolded | None:
         """Returns the script with one method that is a model function as a function inside of the method; None if there is none."""
@@ -223,7 +226,7 @@ class _Step:
         return None
 
     def _of_models(self) -> list[_Function]:
-        """Returns the model functions, and the functions of the script that they call."""
+        """Returns the model functions, and the functions of the script that they alone call."""
         functions = {one.name: one for one in self._tree.body if isinstance(one, _Function)}
         found = {one: None for one in ast.walk(self._tree) if isinstance(one, _Function) and self._is_model(one)}
         pending = [*found]
@@ -233,7 +236,9 @@ class _Step:
             more = [functions[name] for name in names if name in functions and functions[name] not in found]
             found |= dict.fromkeys(more)
             pending += more
-        return [*found]
+        inside = {node for one in found for node in ast.walk(one)}
+        outside = {one.id for one in ast.walk(self._tree) if isinstance(one, ast.Name) and one not in inside}
+        return [one for one in found if self._is_model(one) or one.name not in outside]
 
     def _is_model(self, function: _Function) -> bool:
         """Returns True for a function of the mode that makes an EstimatorSpec, or returns what another such function returns."""
@@ -262,6 +267,9 @@ class _Step:
             return None
         if "__init__" not in order and (made.args or made.keywords):
             return None
+        free = set[str]().union(*(_free_names(methods[key][1]) for key in order), *map(_names, constants.values()))
+        if free & (self._bound_around(function) | constants.keys()):
+            return None  # they mean something else there
         indent = " " * statement.col_offset
         pieces = [
             (f"{indent}{_spelled(name, key)} = {ast.unparse(part.value)}", part.lineno) for key, part in constants.items()
@@ -277,9 +285,18 @@ class _Step:
             texts = (indent + _spelled(name, "__init__") + call[start:]).split("\n")
             pieces += [(text, first + place) for place, text in enumerate(texts)]
         spans: dict[tuple[int, int], list[tuple[str, int]]] = {(first, last): pieces}
+        moved = {methods[key][1] for key in order}
+        self._moved_now = {
+            (one.name, part.name) for one in line for part in one.body if isinstance(part, _Function) and part in moved
+        }
         for one in line:
-            spans |= self._without_class(one, line, made, {methods[key][1] for key in order})
+            spans |= self._without_class(one, line, made, moved)
         return self._written(spans, uses[0], functions, variables)
+
+    def _bound_around(self, function: _Function) -> set[str]:
+        """Returns the names that a function and those around it bind."""
+        around = [one for one in ast.walk(self._tree) if isinstance(one, _Function) and function in ast.walk(one)]
+        return set[str]().union(*map(_bound_names, around))
 
     def _taken(self) -> set[str]:
         """Returns the names of the script."""
@@ -331,7 +348,8 @@ class _Step:
         if others != [made.func] * (owner is line[0]):
             return {}
         first, last = _lines_of(owner)
-        unused = [one for one in owner.body if isinstance(one, _Function) and one not in moved]
+        names = {*self._before.moved, *((owner.name, one.name) for one in moved)}
+        unused = [one for one in owner.body if isinstance(one, _Function) and (owner.name, one.name) not in names]
         self._left_out += ((self._before.lines[one.lineno - 1], f"{owner.name}.{one.name}") for one in unused)
         of_methods = [_lines_of(one) for one in owner.body if isinstance(one, _Function)]
         inside = (number for number in range(first, last + 1) if not any(a <= number <= b for a, b in of_methods))
@@ -486,6 +504,7 @@ class _Step:
         return Unfolded(
             "\n".join(text for text, _ in found), tuple(before.lines[number - 1] for _, number in found),
             before.functions | functions, before.variables | variables, (*before.left_out, *self._left_out),
+            before.moved | self._moved_now,
         )  # fmt: skip
 
 
@@ -507,6 +526,24 @@ def _members(line: list[ast.ClassDef]) -> tuple[_Methods, dict[str, ast.Assign]]
             elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)) and not isinstance(part, ast.Pass):
                 return None
     return methods, constants
+
+
+def _bound_names(function: _Function) -> set[str]:
+    """Returns the names that a function binds: its parameters, and what it assigns, imports or defines."""
+    names = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    names |= {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    return names | {one.name for one in ast.walk(function) if isinstance(one, _Function) and one is not function}
+
+
+def _free_names(function: _Function) -> set[str]:
+    """Returns the names that a function reads from around it; those in its defaults, too."""
+    defaults = [*function.args.defaults, *filter(None, function.args.kw_defaults)]
+    read = set[str]().union(*map(_names, function.body))
+    return (read - _bound_names(function)).union(*map(_names, defaults))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def _is_of_self(node: ast.AST) -> TypeGuard[ast.Attribute]:

@@ -95,7 +95,15 @@ def _start(texts: Mapping[Path, str], root: Path) -> None:
 def _convert(task: _Task) -> tuple[Path, Conversion]:
     path, text, elsewhere, shim, makers = task
     with _without_collections():
-        return path, convert(text, elsewhere, shim, makers, functools.partial(_modules[0].may_make_layers, path))
+        modules = _modules[0]
+        return path, convert(
+            text,
+            elsewhere,
+            shim,
+            makers,
+            functools.partial(modules.may_make_layers, path),
+            modules.imported.get(path, frozenset()),
+        )
 
 
 @contextlib.contextmanager

@@ -157,6 +157,7 @@ def convert(
     shim: bool = False,
     makers: Collection[str] = (),
     may_make_layers: Callable[[str], bool] | None = None,
+    imported: Collection[str] = (),
 ) -> Conversion:
     """Converts a script; nothing of it is executed.
 
@@ -167,6 +168,7 @@ def convert(
         shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
         makers: Functions of other modules that return an Estimator, by their dotted names.
         may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
+        imported: Functions of the script that other modules import, which stay in it.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -180,10 +182,13 @@ def convert(
     words = set(re.findall(r"\w+", text))
     if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
         return Conversion(_parsable(text), ())
-    found = _of_one_body(text, elsewhere, False, makers, may_make_layers)
+    convert_with = functools.partial(
+        _of_one_body, text, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
+    )
+    found = convert_with(False)
     if not shim or found.complete:
         return found
-    kept = _of_one_body(text, elsewhere, True, makers, may_make_layers)
+    kept = convert_with(True)
     return found if found.models and len(found.models) >= len(kept.models) else kept
 
 
@@ -193,18 +198,19 @@ def _of_one_body(
     shim: bool,
     makers: Collection[str],
     may_make_layers: Callable[[str], bool] | None,
+    imported: Collection[str],
 ) -> Conversion:
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
-        found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, plain)
-        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers)
+        found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, imported, plain)
+        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
         whole = found.in_lines(plain.lines)
         return other if is_better else dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
-    return _converted(text, elsewhere, shim, makers, may_make_layers)
+    return _converted(text, elsewhere, shim, makers, may_make_layers, imported)
 
 
 def _parsable(text: str) -> str:
@@ -218,6 +224,7 @@ def _converted(
     shim: bool,
     makers: Collection[str],
     may_make_layers: Callable[[str], bool] | None,
+    imported: Collection[str],
     plain: Unfolded | None = None,
 ) -> Conversion:
     """Returns the conversion of a script whose objects are functions."""
@@ -258,7 +265,7 @@ def _converted(
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
     moved = script.module.visit(
-        _Calls(script, calls, classes, _unused(script, inside, classes), shimmed, norms, is_kept, changes)
+        _Calls(script, calls, classes, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)
     )
     calls.used.update(
         name

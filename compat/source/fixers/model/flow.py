@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import libcst as cst
 
@@ -199,13 +199,24 @@ def needed_for(names: Iterable[str], statements: Sequence[Statement]) -> list[St
         names: Names after the last statement.
         statements: Statements without jumps between them.
     """
-    wanted, found = set(names), []
+    later = frozenset[str]()
+    while True:
+        found = _needed(names, statements, later)
+        closures = [one for each in found for one in nodes(each, cst.Lambda, cst.FunctionDef)]
+        read = frozenset[str]().union(*(reads_and_writes(one)[0] for one in closures))
+        if read <= later:
+            return found
+        later |= read  # a function reads them where it is called, so what they get behind it counts, too
+
+
+def _needed(names: Iterable[str], statements: Sequence[Statement], later: Set[str]) -> list[Statement]:
+    wanted, found = set(names) | later, []
     for statement in reversed(statements):
         read, written = reads_and_writes(statement)
         if written & wanted:
             found.append(statement)
             if assigned_value(statement) is not None and not written & read:  # what the names were before, nothing needs
-                wanted -= written
+                wanted -= written - later
             wanted |= read
     return found[::-1]
 

@@ -549,7 +549,20 @@ class _Analysis:
             method = owner.attr.value
             owner = owner.value
         given = {self._params, *(one.name.value for one in self._more)} - {""}
+        if method and simple_name(owner) in self._of_builders and method not in _OF_DICTS:
+            given |= self._of_builders if {name for one in call.args for name in _read(one.value)} & self._of_batch else set()
         return isinstance(call.func, cst.Subscript) or (simple_name(owner) in given and method not in _OF_DICTS)
+
+    @functools.cached_property
+    def _of_builders(self) -> set[str]:
+        """Arguments of the functions around the model function."""
+        around = _around(self._script, self._function)
+        return {parameter.name.value for one in around for parameter in one.params.params} - self._tests.bound
+
+    @functools.cached_property
+    def _of_batch(self) -> set[str]:
+        """Names whose values depend on the batch."""
+        return tainted_by({self._features, self._labels} - {""}, unwrapped(self._body))[1]
 
     def _check_imported(self, statement: Statement, updates: bool) -> None:
         """Raises for a name of TensorFlow that a class cannot contain."""

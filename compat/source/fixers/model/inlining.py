@@ -251,8 +251,9 @@ class _Putting:
 
     def _captures(self, function: cst.FunctionDef, around: Sequence[Statement]) -> bool:
         """Returns True if a name of the script that a function reads means something else around the call."""
-        others = _bound(around) | set(_PARAMETERS)
-        return function in self._script.module.body and bool(reads_and_writes(function)[0] & others - {function.name.value})
+        others = (_bound(around) | set(_PARAMETERS)) - self._script.attributes - self._script.methods
+        is_outside = function in self._script.module.body or function.name.value in self._script.methods
+        return is_outside and bool(reads_and_writes(function)[0] & others - {function.name.value})
 
     def _statements(
         self, statement: Statement, function: cst.FunctionDef, taken: set[str], given: Arguments | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.model.flow import changed_in_place
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 _NETWORK = re.compile(r"\b(get_variable|variable_scope|layers\.\w)")
@@ -29,9 +30,15 @@ def names_of_originals(script: Script) -> dict[cst.CSTNode, str]:
         ['own_config', 'own_config', 'own_config']
     """
     taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
+    functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+    methods = {
+        one.name.value
+        for each in nodes(script.module, cst.ClassDef)
+        for one in nodes(each, cst.FunctionDef)
+        if isinstance(one, cst.FunctionDef)
+    }
     found: dict[cst.CSTNode, str] = {}
-    for function in nodes(script.module, cst.FunctionDef):
-        assert isinstance(function, cst.FunctionDef)
+    for function in functions:
         if not _NETWORK.search(code(function)):
             continue
         for target, original, behind in _copies(script, function):
@@ -39,7 +46,11 @@ def names_of_originals(script: Script) -> dict[cst.CSTNode, str]:
             uses = _uses(target.value, behind)
             if uses is None or (own != target.value and own in taken) or _changes(original, behind, own == target.value):
                 continue
-            changed = {attribute for attribute, is_changed in uses.values() if is_changed}
+            if target.value in changed_in_place(behind, functions) or not methods.isdisjoint(name for name, _ in uses.values()):
+                continue  # a property may be computed from what is changed
+            changed = {attribute for attribute, is_changed in uses.values() if is_changed} | _aliased(
+                target.value, behind, functions
+            )
             new = {target: own} | {one: own if attribute in changed else original for one, (attribute, _) in uses.items()}
             found |= {one: name for one, name in new.items() if name != simple_name(one)}
     return found
@@ -79,7 +90,25 @@ def _uses(name: str, statements: Sequence[cst.CSTNode]) -> dict[cst.CSTNode, tup
 def _changes(name: str, statements: Sequence[cst.CSTNode], is_other: bool) -> bool:
     """Returns True if statements may change the original behind its copy, or give its name to something else."""
     bound = [_target(one) for each in statements for one in nodes(each, *_BINDING)]
-    return is_other and any(simple_name(one) == name for target in bound for one in nodes(target, cst.Name))
+    calls = [one for each in statements for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
+    given = [one for call in calls for one in (call.func, *(argument.value for argument in call.args))]
+    return is_other and any(simple_name(one) == name for node in [*bound, *given] for one in nodes(node, cst.Name))
+
+
+def _aliased(name: str, statements: Sequence[cst.CSTNode], functions: Sequence[cst.FunctionDef]) -> set[str]:
+    """Returns the attributes of an object that have other names, too, by which they are changed."""
+    targets = [_target(one) for each in statements for one in nodes(each, cst.AssignTarget, cst.AugAssign)]
+    augmented = {simple_name(_target(one)) for each in statements for one in nodes(each, cst.AugAssign)}
+    stored = {simple_name(one) for node in targets if not isinstance(node, cst.Name) for one in nodes(node, cst.Name)}
+    changed = changed_in_place(statements, functions) | augmented | stored
+    lines = [one for each in statements for one in nodes(each, cst.Assign) if isinstance(one, cst.Assign)]
+    return {
+        line.value.attr.value
+        for line in lines
+        if isinstance(line.value, cst.Attribute)
+        and simple_name(line.value.value) == name
+        and any(simple_name(one.target) in changed for one in line.targets)
+    }
 
 
 def _target(node: cst.CSTNode) -> cst.CSTNode:
