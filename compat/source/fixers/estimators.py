@@ -13,6 +13,7 @@ from estimator_bridge.compat.source.fixers.inputs import takes_settings
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER
+from estimator_bridge.compat.source.fixers.model.flow import returned_value
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
@@ -267,9 +268,7 @@ class EstimatorCalls:
             for name in _bound(node)
         }
         functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
-        returned = {
-            one.name.value: code(one.body.body[-1]).strip().removeprefix("return ") for one in functions if one.body.body
-        }
+        returned = {one.name.value: simple_name(returned_value(one.body.body[-1])) for one in functions if one.body.body}
         self.factories = {
             name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
         }

@@ -324,6 +324,9 @@ class _Writer:
         filled = written.visit(_Blocks(blocks))
         assert isinstance(filled, cst.ClassDef)
         self._check_names(filled)
+        left = [one for one in nodes(filled, cst.Attribute) if code(one) in ("tf.layers", "tf.compat.v1.layers")]
+        if left and parts.shimmed is None:
+            raise UnconvertibleError(parts.node, "tf.layers", "a call of it is not made a layer of __init__; make it there")
         return filled
 
     def _predicted_anew(self) -> list[Statement]:

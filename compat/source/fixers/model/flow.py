@@ -406,7 +406,7 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
             raise _NoSpecError
-        if _returned(statement) is not None:
+        if returned_value(statement) is not None:
             return _spec(script, tests, statement, found)
         if isinstance(statement, cst.If) and chosen is not None and not _only_changes(tests, statement):
             spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
@@ -448,7 +448,7 @@ def _returns(statement: Statement) -> bool:
 
 def _spec(script: Script, tests: ModeTests, statement: Statement, before: Sequence[Statement]) -> cst.Call | None:
     """Returns the EstimatorSpec that a statement returns; None if it returns a name that only other modes give a value."""
-    returned = _returned(statement)
+    returned = returned_value(statement)
     if isinstance(returned, cst.Name):
         if returned.value in tests.bound and not any(returned.value in reads_and_writes(one)[1] for one in before):
             return None
@@ -487,7 +487,8 @@ def _statements(node: cst.CSTNode | None) -> list[Statement]:
     return []
 
 
-def _returned(statement: Statement) -> cst.BaseExpression | None:
+def returned_value(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """Returns what a statement returns; None if it returns nothing."""
     if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Return):
         return statement.body[-1].value or cst.Name("None")
     return None

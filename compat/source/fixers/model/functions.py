@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence, Set
+from typing import TypeVar
 
 import libcst as cst
 
@@ -97,6 +98,7 @@ _ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
 _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
+_Block = TypeVar("_Block", bound=cst.CSTNode)
 _MOST = 5  # names that other names were given
 _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _UNKNOWN = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
@@ -328,12 +330,25 @@ class _Analysis:
         self._of_predictions = {*needed_for(_read(asked), one.statements)} if asked is not None and one is not None else set()
 
     def _check_methods(self) -> None:
-        """Raises if a call of what stands for a method is left: its function would assign variables of its own."""
+        """Raises if a call of what stands for a method is left: its function would assign variables of its own; takes the others away."""
         for one in self._body:
             left = reads_and_writes(one)[0] & self._script.methods
             if left and not isinstance(one, cst.FunctionDef):
                 message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
                 raise UnconvertibleError(one, min(left), message)
+        self._body = [one if isinstance(one, cst.FunctionDef) else self._without_methods(one) for one in self._body]
+
+    def _without_methods(self, block: _Block) -> _Block:
+        """Returns a block without functions that stand for methods: their bodies are in the place of their calls."""
+        names = {one.name.value for one in nodes(block, cst.FunctionDef) if isinstance(one, cst.FunctionDef)}
+        body = getattr(block, "body", None)
+        if self._script.methods.isdisjoint(names) or not isinstance(body, cst.IndentedBlock):
+            return block
+        kept = [one for one in body.body if not isinstance(one, cst.FunctionDef) or one.name.value not in self._script.methods]
+        inside = [self._without_methods(one) for one in kept]  # other nodes stay the same, for the script knows them
+        changed = block.with_changes(body=body.with_changes(body=inside))
+        rest = getattr(block, "orelse", None)
+        return changed if rest is None else changed.with_changes(orelse=self._without_methods(rest))
 
     def _take_initial_values(self) -> list[Statement]:
         """Takes the statements that load a checkpoint out of the branches, and returns them with what they need."""

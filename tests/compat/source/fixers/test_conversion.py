@@ -52,6 +52,7 @@ WHOLE = (
     "contrib_names",
     "contrib_optimizers",
     "convolutions",
+    "counted_names",
     "exports",
     "float64",
     "from_keras",
@@ -141,6 +142,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "chosen": "144 predictions",
         "chosen_values": "loss below 2: True",
         "clipped": "step 6",
+        "counted_names": "loss below 2: True",
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "chains": "step 5",
@@ -246,6 +248,23 @@ def test_what_no_fixer_knows_is_marked_with_its_name() -> None:
     expected = [line.removeprefix("# mark: ") for line in text.splitlines() if line.startswith("# mark: ")]
     human = [change for change in converted_once(text).changes if change.outcome is Outcome.HUMAN]
     assert [change.name for change in human if change.name != "tf.estimator.Estimator"] == expected
+
+
+def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
+    """Each of these model functions was converted once, to layers of other sizes or names, and nothing said so."""
+    conversion = converted_once((SCRIPTS / "unsure.py").read_text())
+    said = {change.message.partition(";")[0] for change in conversion.changes if change.outcome is Outcome.HUMAN}
+    assert not conversion.models
+    assert said >= {
+        'something else may have the default name "block", too',
+        "something else is called dense, so TensorFlow 1 gives it another number",
+        "it depends on n, a value of the network",
+        "it depends on width, a value of the network",
+        "two loops around it give one name a value",
+        "it makes layers",  # Net
+        "it depends on config, a value of the network",
+        "what it calls is only known when the script runs, and may make layers",  # network.layer
+    }
 
 
 def test_a_loss_that_nothing_computes_is_marked() -> None:

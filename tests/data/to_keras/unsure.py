@@ -1,0 +1,105 @@
+"""Model functions whose layers have other sizes or names than their lines seem to say: none is converted."""
+
+import copy
+
+import tensorflow as tf
+
+units = 4
+
+
+class Net(object):
+    def layer(self, x):
+        return tf.layers.dense(x, units)
+
+
+class Config(object):
+    def __init__(self):
+        self.hidden, self.heads = 4, 2
+
+    @property
+    def size(self):
+        return self.hidden * self.heads
+
+
+def spec(mode, net, labels):
+    loss = tf.losses.mean_squared_error(labels, net)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def a_default_name_that_a_scope_has(features, labels, mode):
+    with tf.variable_scope("block"):
+        net = tf.layers.dense(features["x"], 4)
+    with tf.variable_scope(None, default_name="block"):
+        net = tf.layers.dense(net, 4)
+    return spec(mode, net, labels)
+
+
+def a_name_that_is_counted_too(features, labels, mode):
+    net = tf.layers.dense(features["x"], 4, name="dense")
+    net = tf.layers.dense(net, 4)
+    return spec(mode, net, labels)
+
+
+def a_target_with_another_value(features, labels, mode, params):
+    net = features["x"]
+    for place, n in enumerate(params["sizes"]):
+        if n > 8:
+            n = 10
+        net = tf.layers.dense(net, n, name="layer_%d" % place)
+    return spec(mode, net, labels)
+
+
+def a_list_that_shrinks(features, labels, mode, params):
+    net = features["x"]
+    for place in range(2):
+        width = params["sizes"][0]
+        net = tf.layers.dense(net, width, name="layer_%d" % place)
+        params["sizes"].pop(0)
+    return spec(mode, net, labels)
+
+
+def two_loops_of_one_name(features, labels, mode):
+    net = features["x"]
+    for i in range(2):
+        width = 4 * (i + 1)
+        for i in range(2):
+            net = tf.layers.dense(net, width, name="layer_%d" % i)
+    return spec(mode, net, labels)
+
+
+def made(x, units):
+    net = Net()
+    return net.layer(x) * float(units)
+
+
+def another_value_of_a_name_in_a_method(features, labels, mode):
+    return spec(mode, made(features["x"], 3), labels)
+
+
+def a_property_of_a_copy(features, labels, mode):
+    config = copy.deepcopy(Config())
+    net = features["x"]
+    for place in range(2):
+        config.heads = 1
+        net = tf.layers.dense(net, config.size, name="layer_%d" % place)
+    return spec(mode, net, labels)
+
+
+def built(network):
+    def model_fn(features, labels, mode):
+        return spec(mode, network.layer(features["x"]), labels)
+
+    return tf.estimator.Estimator(model_fn)
+
+
+ESTIMATORS = [
+    tf.estimator.Estimator(a_default_name_that_a_scope_has),
+    tf.estimator.Estimator(a_name_that_is_counted_too),
+    tf.estimator.Estimator(a_target_with_another_value),
+    tf.estimator.Estimator(a_list_that_shrinks),
+    tf.estimator.Estimator(two_loops_of_one_name),
+    tf.estimator.Estimator(another_value_of_a_name_in_a_method),
+    tf.estimator.Estimator(a_property_of_a_copy),
+    built(Net()),
+]
