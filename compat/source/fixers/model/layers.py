@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, parsed
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, parsed, simple_name
 
 _WEIGHTS = (
     "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer", "activity_regularizer",
@@ -238,8 +238,33 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
         raise UnconvertibleError(
             old, "initialized_value", "the value of another variable is not known when this one is made; repeat it"
         )
+    if _scope_is_entered_again(script, script.origin(old)):
+        message = "its variable scope may be entered again, where TensorFlow 1 gives this variable another name; name the scope by an argument"
+        raise UnconvertibleError(old, "tf.Variable", message)
     others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
     return f"{OF_NETWORK}({code(given['initial_value'])}{''.join(others)})"
+
+
+def _scope_is_entered_again(script: Script, node: cst.CSTNode) -> bool:
+    """Returns True if a variable scope with a name that is written there is around a call which may be made several times."""
+    blocks = (one for one in nodes(script.module, cst.With) if node in {*nodes(one, cst.Call)})
+    items = [item.item for one in blocks if isinstance(one, cst.With) for item in one.items]
+    scopes = [one for one in items if isinstance(one, cst.Call) and script.called(one) == "tensorflow.variable_scope"]
+    is_named = any(isinstance(one.args[0].value, cst.SimpleString) for one in scopes if one.args)
+    functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+    calls = [one for one in nodes(script.module, cst.Call) if isinstance(one, cst.Call)]
+    for _ in functions if is_named else ():
+        inside = [one for one in functions if node in {*nodes(one, cst.Call)}]
+        function = max(inside, key=functions.index, default=None)  # the innermost
+        if function is None:
+            return False
+        if any(node in {*nodes(loop, cst.Call)} for loop in nodes(function, cst.For, cst.While)):
+            return True
+        sites = [one for one in calls if simple_name(one.func) == function.name.value]
+        if len(sites) != 1:
+            return len(sites) > 1
+        node = sites[0]
+    return False
 
 
 def in_snake_case(name: str) -> str:

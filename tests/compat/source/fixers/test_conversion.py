@@ -267,6 +267,15 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
     }
 
 
+def test_a_variable_in_a_scope_that_is_entered_again_is_marked() -> None:
+    """TensorFlow 1 gives each its own name, and below the shim they would be one variable."""
+    text = (SCRIPTS / "own_variables.py").read_text()
+    looped = text.replace('    with tf.variable_scope("part")', '    for _ in range(2):\n     with tf.variable_scope("part")')
+    assert converted_once(text, shim=True).complete
+    human = [change.name for change in converted_once(looped, shim=True).changes if change.outcome is Outcome.HUMAN]
+    assert "tf.Variable" in human
+
+
 def test_a_loss_that_nothing_computes_is_marked() -> None:
     text = (SCRIPTS / "chosen_values.py").read_text().replace("loss = tf.losses", "other = tf.losses")
     said = [change.name for change in converted_once(text).changes if "its loss reads nothing" in change.message]
