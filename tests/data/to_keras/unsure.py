@@ -1,4 +1,4 @@
-"""Model functions whose layers have other sizes or names than their lines seem to say: none is converted."""
+"""Model functions that compute something else than their lines seem to say: none is converted."""
 
 import copy
 
@@ -86,6 +86,17 @@ def a_property_of_a_copy(features, labels, mode):
     return spec(mode, net, labels)
 
 
+def a_metric_beside_the_loss(features, labels, mode):
+    net = tf.layers.dense(features["x"], 1)
+    if net.shape[1] == 1:
+        loss = tf.losses.mean_squared_error(labels, net)
+        error = tf.metrics.root_mean_squared_error(labels, net)
+    else:
+        raise ValueError("one answer for each row")
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops={"error": error})
+
+
 def built(network):
     def model_fn(features, labels, mode):
         return spec(mode, network.layer(features["x"]), labels)
@@ -101,5 +112,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(two_loops_of_one_name),
     tf.estimator.Estimator(another_value_of_a_name_in_a_method),
     tf.estimator.Estimator(a_property_of_a_copy),
+    tf.estimator.Estimator(a_metric_beside_the_loss),
     built(Net()),
 ]

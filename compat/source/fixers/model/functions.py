@@ -471,6 +471,9 @@ class _Analysis:
         own = [self._own[name] for name in self._reached(late)[1]]
         for made in (each for one in (*late, *own) for each in nodes(one, cst.Call)):
             kept = self._shim and self._script.called(made) != "tensorflow.layers.flatten"
+            if self._script.called(made).startswith(metrics.PREFIX):
+                message = "what computes the loss makes it, too, and each step would make it anew; write them in statements of their own"
+                raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), message)
             if self._script.called(made) in ("tensorflow.get_variable", VARIABLE) or (
                 kept and layer_function(self._script.called(made))
             ):

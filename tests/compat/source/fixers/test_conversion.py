@@ -251,7 +251,7 @@ def test_what_no_fixer_knows_is_marked_with_its_name() -> None:
 
 
 def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
-    """Each of these model functions was converted once, to layers of other sizes or names, and nothing said so."""
+    """Each of these model functions was converted once, to something else, and nothing said so."""
     conversion = converted_once((SCRIPTS / "unsure.py").read_text())
     said = {change.message.partition(";")[0] for change in conversion.changes if change.outcome is Outcome.HUMAN}
     assert not conversion.models
@@ -263,6 +263,7 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
         "two loops around it give one name a value",
         "it makes layers",  # Net
         "it depends on config, a value of the network",
+        "what computes the loss makes it, too, and each step would make it anew",
         "what it calls is only known when the script runs, and may make layers",  # network.layer
     }
 
