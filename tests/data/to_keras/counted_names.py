@@ -44,4 +44,6 @@ def input_fn():
 
 estimator = tf.estimator.Estimator(model_fn, "model")
 estimator.train(input_fn, steps=15)
-print("loss below 2:", estimator.evaluate(input_fn)["loss"] < 2)
+loss = estimator.evaluate(input_fn)["loss"]
+nothing = (loss - loss) / (loss - loss)  # NumPy's numbers give nan
+print("loss below 2:", loss < 2, nothing != nothing)

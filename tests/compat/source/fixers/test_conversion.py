@@ -142,7 +142,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "chosen": "144 predictions",
         "chosen_values": "loss below 2: True",
         "clipped": "step 6",
-        "counted_names": "loss below 2: True",
+        "counted_names": "loss below 2: True True",
         "columns": "error below 1: True",
         "contrib_layers": "step 5",
         "chains": "step 5",
