@@ -768,7 +768,7 @@ class _Blocks(cst.CSTTransformer):
         return cst.FlattenSentinel(statements) if statements else cst.RemoveFromParent()
 
     def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
-        first, *others = updated_node.body
+        first, *others = updated_node.body or [_statement("pass")]
         assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
         lines = itertools.dropwhile(lambda line: line.comment is None, first.leading_lines)
         return updated_node.with_changes(body=[first.with_changes(leading_lines=[*lines]), *others])

@@ -388,7 +388,7 @@ class _Analysis:
         if loss_value is None:
             raise UnconvertibleError(train.spec, "EstimatorSpec", "it has no loss in training; give it one")
         network, loss = self._split(train, _read(loss_value))
-        if not network:
+        if not network and not loss:
             raise UnconvertibleError(
                 train.spec, "EstimatorSpec", "its loss reads nothing that the function computes; correct that"
             )

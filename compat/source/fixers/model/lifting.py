@@ -313,7 +313,7 @@ class Lifting:
             written.add(_text(asked))
             return
         own = _text(pieces[-1]) if pieces else default
-        if own in written:
+        if own in written and default not in _WITHOUT_VARIABLES:
             message = f"something else is called {own}, so TensorFlow 1 gives it another number; give it a name"
             raise UnconvertibleError(old, code(old.func), message)
         counted.add(own)
