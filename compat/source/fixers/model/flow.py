@@ -76,22 +76,8 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
 
 
 _CHANGING = frozenset(
-    [
-        "add",
-        "append",
-        "clear",
-        "discard",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "remove",
-        "reverse",
-        "setdefault",
-        "sort",
-        "update",
-    ]
-)
+    ("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
+)  # fmt: skip
 """Methods that change a list, a dict or a set."""
 
 

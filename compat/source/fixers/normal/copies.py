@@ -44,7 +44,8 @@ def names_of_originals(script: Script) -> dict[cst.CSTNode, str]:
         for target, original, behind in _copies(script, function):
             own = f"own_{target.value}" if target.value == original else target.value
             uses = _uses(target.value, behind)
-            if uses is None or (own != target.value and own in taken) or _changes(original, behind, own == target.value):
+            is_taken = own in taken if own != target.value else _changes(original, behind)
+            if uses is None or is_taken:
                 continue
             if target.value in changed_in_place(behind, functions) or not methods.isdisjoint(name for name, _ in uses.values()):
                 continue  # a property may be computed from what is changed
@@ -87,12 +88,12 @@ def _uses(name: str, statements: Sequence[cst.CSTNode]) -> dict[cst.CSTNode, tup
     return {one: (attributes[one], one in stored) for one in names}
 
 
-def _changes(name: str, statements: Sequence[cst.CSTNode], is_other: bool) -> bool:
+def _changes(name: str, statements: Sequence[cst.CSTNode]) -> bool:
     """Returns True if statements may change the original behind its copy, or give its name to something else."""
     bound = [_target(one) for each in statements for one in nodes(each, *_BINDING)]
     calls = [one for each in statements for one in nodes(each, cst.Call) if isinstance(one, cst.Call)]
     given = [one for call in calls for one in (call.func, *(argument.value for argument in call.args))]
-    return is_other and any(simple_name(one) == name for node in [*bound, *given] for one in nodes(node, cst.Name))
+    return any(simple_name(one) == name for node in [*bound, *given] for one in nodes(node, cst.Name))
 
 
 def _aliased(name: str, statements: Sequence[cst.CSTNode], functions: Sequence[cst.FunctionDef]) -> set[str]:
