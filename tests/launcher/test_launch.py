@@ -58,7 +58,8 @@ def test_each_task_executes_the_cells_of_a_notebook(path: str, tmp_path: Path) -
     assert ended.code == 0, ended.err[-4000:]
     states = {task["task"]: task["state"] for task in json.loads(ended.out)["tasks"]}
     assert states["chief 0"] == states["worker 0"] == "done"
-    assert {int(file.stem.partition("-")[2]) for file in (tmp_path / "model").glob("model.ckpt-*.index")} >= {20}
+    saved = [int(file.stem.partition("-")[2]) for file in (tmp_path / "model").glob("model.ckpt-*.index")]
+    assert max(saved) >= 20, "two tasks count on one step, so the last may lie beyond the step that was asked for"
 
 
 @pytest.mark.parametrize(
