@@ -507,6 +507,13 @@ class _Calls(Marking):
         inside = _name_inside([*self._functions, name])
         return self._classes.get(inside if inside in self._names.values() else name)
 
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Begins a node; marks a block that kept a model function from being converted."""
+        visits = super().on_visit(node)
+        if isinstance(node, cst.With | cst.For | cst.While | cst.If | cst.Try):
+            self._mark_reason(node)
+        return visits
+
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         has_class = self._names.get(node, "") in self._classes
         self._functions.append(node.name.value)

@@ -32,6 +32,11 @@ def model_fn(features, labels, mode):
         logits = tf.layers.dense(net, 3)
     penalized = [one for one in tf.trainable_variables() if not one.name.startswith(UNPENALIZED)]
     penalty = tf.add_n([tf.nn.l2_loss(one) for one in penalized])
+    with tf.variable_scope("outer/inner", reuse=True):
+        inner = tf.get_variable("dense_1/kernel")
+    with tf.variable_scope(tf.get_variable_scope(), reuse=True):
+        last = tf.get_variable("dense_1/bias")
+    penalty += tf.nn.l2_loss(inner) + tf.reduce_sum(tf.abs(last - 1))
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits) + 0.01 * penalty
     train_op = tf.train.GradientDescentOptimizer(0.05).minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits}, loss=loss, train_op=train_op)

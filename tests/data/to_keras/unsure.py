@@ -59,6 +59,22 @@ def a_list_that_shrinks(features, labels, mode, params):
     return spec(mode, net, labels)
 
 
+def a_list_of_two_names(features, labels, mode, params):
+    net, sizes = features["x"], [4, 4]
+    more = sizes
+    more += [params["last"]]
+    for place, size in enumerate(sizes):
+        net = tf.layers.dense(net, size, name="layer_%d" % place)
+    return spec(mode, net, labels)
+
+
+def a_default_of_a_scope(features, labels, mode):
+    with tf.variable_scope("net") as scope:
+        scope.set_initializer(tf.ones_initializer())
+        net = tf.layers.dense(features["x"], 4)
+    return spec(mode, net, labels)
+
+
 def two_loops_of_one_name(features, labels, mode):
     net = features["x"]
     for i in range(2):
@@ -109,6 +125,8 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_name_that_is_counted_too),
     tf.estimator.Estimator(a_target_with_another_value),
     tf.estimator.Estimator(a_list_that_shrinks),
+    tf.estimator.Estimator(a_list_of_two_names),
+    tf.estimator.Estimator(a_default_of_a_scope),
     tf.estimator.Estimator(two_loops_of_one_name),
     tf.estimator.Estimator(another_value_of_a_name_in_a_method),
     tf.estimator.Estimator(a_property_of_a_copy),

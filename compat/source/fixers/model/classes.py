@@ -22,7 +22,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
     unwrapped,
 )
-from estimator_bridge.compat.source.fixers.model.functions import INITIAL, ModelFunction, asked_scope, of_whole_model
+from estimator_bridge.compat.source.fixers.model.functions import ASKED, INITIAL, ModelFunction, asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import (
     EQUAL,
     frozen,
@@ -571,7 +571,21 @@ class _InMethod(cst.CSTTransformer):
             return parsed(text)
         if self._script.origin(old) in self._parts.untold:
             return not_training(new)
+        if self._script.called(old) == "tensorflow.get_variable" and self._parts.shimmed is None:
+            return self._variable(old)
         return new.with_changes(args=[*new.args, _WITHOUT_NAME_SCOPE]) if self._is_scope_of_layers(old) else None
+
+    def _variable(self, old: cst.Call) -> cst.BaseExpression | None:
+        """Returns the variable of a layer that a call asks for; None for other variables."""
+        name = (arguments(old, ("name", "shape", "dtype", "initializer")) or {}).get("name")
+        if self._lifting is None or name is None:
+            return None
+        try:
+            scopes = [scope for node in self._around if isinstance(node, cst.With) for scope in self._scopes(node)]
+        except UnconvertibleError:
+            return None
+        text = self._lifting.variable([one for one in scopes if self._script.called(one) != ASKED], name)
+        return parsed(text) if text else None
 
     @property
     def _keeps_names(self) -> bool:

@@ -79,6 +79,7 @@ _CHANGING = frozenset(
     ("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
 )  # fmt: skip
 """Methods that change a list, a dict or a set."""
+_CHAINS = (cst.Name, cst.Attribute, cst.Subscript)
 
 
 class _Names(cst.CSTVisitor):
@@ -234,6 +235,46 @@ def changed_in_place(statements: Sequence[cst.CSTNode], functions: Sequence[cst.
             parameter = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
             found |= {_root(argument.value)} if parameter in changed else set()
     return frozenset(found - {""})
+
+
+def changed_by_another_name(statements: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, str]]:
+    r"""Yields the statements that make a list longer which has a second name, and that name.
+
+    Args:
+        statements: Statements.
+
+    Example:
+        >>> lines = cst.parse_module("more = p.sizes\nmore += [1]\nother = sizes\nother.append(2)\nuse(sizes)").body
+        >>> [name for _, name in changed_by_another_name(lines)]
+        ['p.sizes', 'sizes']
+    """
+    lines = [
+        cst.ensure_type(one, cst.SimpleStatementLine) for each in statements for one in nodes(each, cst.SimpleStatementLine)
+    ]
+    for place, line in enumerate(lines):
+        name, value = simple_name(assigned_target(line)), assigned_value(line)
+        if not name or not isinstance(value, cst.Name | cst.Attribute | cst.Subscript):
+            continue
+        pair = {name: code(value), code(value): name}
+        for change in lines[place + 1 :]:
+            if simple_name(assigned_target(change)) == name:
+                break
+            other = pair.get(_grown(change))
+            known = {part for one in (line, change) for part in nodes(one, *_CHAINS)}
+            read = (code(one) for each in statements for one in nodes(each, *_CHAINS) if one not in known)
+            if other and (
+                not isinstance(value, cst.Name) or other in read
+            ):  # what an object has is there in the next call, too
+                yield change, other
+
+
+def _grown(line: cst.SimpleStatementLine) -> str:
+    """Returns the expression of the list that a statement makes longer; empty for others."""
+    only = line.body[0]
+    called = only.value.func if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) else None
+    if isinstance(called, cst.Attribute) and called.attr.value in ("append", "extend", "insert"):
+        return code(called.value)
+    return code(only.target) if isinstance(only, cst.AugAssign) and isinstance(only.value, cst.List | cst.ListComp) else ""
 
 
 def _root(node: cst.BaseExpression) -> str:

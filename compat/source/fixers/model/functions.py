@@ -26,6 +26,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned_target,
     assigned_value,
     branch,
+    changed_by_another_name,
     is_text,
     needed_for,
     reads_and_writes,
@@ -93,7 +94,9 @@ INITIAL = "tensorflow.train.init_from_checkpoint"
 
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
-_ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
+_DEFAULTS_OF_SCOPES = frozenset({"set_custom_getter", "set_dtype", "set_initializer", "set_partitioner", "set_regularizer"})
+"""Methods of a scope that change how its variables are made."""
+ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
 """Function that makes no variables, and its method that makes others share theirs."""
 _MODULES = ("tensorflow.contrib.layers", "tensorflow.contrib.slim")
 """Modules of contrib to which a model function may give a name."""
@@ -337,6 +340,13 @@ class _Analysis:
                 message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
                 raise UnconvertibleError(one, min(left), message)
         self._body = [one if isinstance(one, cst.FunctionDef) else self._without_methods(one) for one in self._body]
+        self._check_lists()
+
+    def _check_lists(self) -> None:
+        """Raises for a list that is changed by another name, for what reads it is not seen to depend on that."""
+        for statement, other in changed_by_another_name(self._body):
+            message = f"it also changes {other}, which is the same list; make a new list with both"
+            raise UnconvertibleError(statement, "the model function", message)
 
     def _without_methods(self, block: _Block) -> _Block:
         """Returns a block without functions that stand for methods: their bodies are in the place of their calls."""
@@ -552,8 +562,12 @@ class _Analysis:
         if self._shim or updates:
             self._check_reached(statement, updates)
             return
-        for call in filter(self._is_of_unknown, calls):
-            raise UnconvertibleError(statement, code(call.func), _UNKNOWN)
+        for call in calls:
+            if self._is_of_unknown(call):
+                raise UnconvertibleError(statement, code(call.func), _UNKNOWN)
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _DEFAULTS_OF_SCOPES:
+                message = "layers of Keras take nothing from scopes; give it to each layer"
+                raise UnconvertibleError(statement, code(call.func), message)
         for name in reads_and_writes(statement)[0]:
             if self._makes_layers(name, frozenset()):
                 raise UnconvertibleError(
@@ -651,7 +665,7 @@ class _Analysis:
         if name not in self._own or name in seen:
             return False
         named = (self._script.name(node) for node in nodes(self._own[name], cst.Attribute))
-        if any(one.startswith(_MAKERS) and (one != _ASKED or _SHARES in code(self._own[name])) for one in named):
+        if any(one.startswith(_MAKERS) and (one != ASKED or _SHARES in code(self._own[name])) for one in named):
             return True
         return any(self._makes_layers(other, seen | {name}) for other in reads_and_writes(self._own[name])[0])
 

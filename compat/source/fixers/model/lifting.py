@@ -259,6 +259,18 @@ class Lifting:
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
 
+    def variable(self, scopes: Sequence[cst.BaseExpression], name: cst.BaseExpression) -> str:
+        """Returns the expression of a layer's variable that is asked for by its name; empty if no layer before has it.
+
+        Args:
+            scopes: Names of the scopes around.
+            name: Name that is asked for.
+        """
+        pieces = [self.resolved(one, of_name=True) for one in (*scopes, name)]
+        owner, _, own = "/".join(map(_text, pieces)).rpartition("/")
+        found = {named.layer.attribute for (_, one), named in self._named.items() if one == f'"{owner}"'}
+        return f"self.{found.pop()}.{own}" if len(found) == 1 and own in _OF_LAYERS else ""
+
     def made_once(self, call: cst.Call, old: cst.Call) -> str:
         """Returns the attribute for an object of Keras that the script makes itself: one for each place that makes it.
 
@@ -494,6 +506,8 @@ def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
     return " + ".join([*parts, f'"{text}"'] if text else parts)
 
 
+_OF_LAYERS = ("kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance")
+"""Variables that Keras gives the names of TensorFlow 1."""
 _OF_MODEL = frozenset(
     {
         "layers",

@@ -261,11 +261,14 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
         "it depends on n, a value of the network",
         "it depends on width, a value of the network",
         "two loops around it give one name a value",
+        "it also changes sizes, which is the same list",
+        "layers of Keras take nothing from scopes",
         "it makes layers",  # Net
         "it depends on config, a value of the network",
         "what computes the loss makes it, too, and each step would make it anew",
         "what it calls is only known when the script runs, and may make layers",  # network.layer
     }
+    assert "    # estimator-bridge: scope.set_initializer stays" in conversion.text, "above the block"
 
 
 def test_a_variable_in_a_scope_that_is_entered_again_is_marked() -> None:
