@@ -168,9 +168,9 @@ class Modules:
         folders = [file.path.parents[level - 1]] if level else [self.root, *_above(file.path, self.root)]
         parts = [part for part in dotted[level:].split(".") if part]
         for folder in folders:
-            for length in range(len(parts), 0, -1):
+            for length in range(len(parts), -1 if level else 0, -1):
                 base = folder.joinpath(*parts[:length])
-                for path in (base.with_suffix(".py"), base / "__init__.py"):
+                for path in (*([base.with_suffix(".py")] if length else []), base / "__init__.py"):
                     other = self.file(path) if path in self._texts else None
                     if other is not None:
                         return other, parts[length] if length < len(parts) else ""
@@ -493,18 +493,22 @@ class _Merging:
             dotted = self._modules.dotted(other.path, self._script.path, self._relative)
             if name:
                 return f"from {dotted} import {name}{f' as {new}' if name != new else ''}"
-            package, _, last = dotted.rpartition(".")
-            if dotted.startswith(".") and not package.strip("."):
-                package = dotted[: len(dotted) - len(last)]
+            package, last = _package_and_name(dotted)
             if new == dotted or not package:
                 return f"import {dotted}{f' as {new}' if new != dotted else ''}"
             return f"from {package} import {last}{f' as {new}' if last != new else ''}"
-        package, _, last = origin.rpartition(".")
+        package, last = _package_and_name(origin)
         if not package:
             return f"import {origin}{as_new}"
         if canonical(origin) == "tensorflow":
             return f"import {origin} as {new}"
         return f"from {package} import {last}{f' as {new}' if last != new else ''}"
+
+
+def _package_and_name(dotted: str) -> tuple[str, str]:
+    """Returns the two parts of a dotted name; the package of ``.a`` is a dot."""
+    package, _, last = dotted.rpartition(".")
+    return (package, last) if package.strip(".") else (dotted[: len(dotted) - len(last)], last)
 
 
 def _root(node: ast.expr) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from estimator_bridge.compat.source.merging import Merged, Modules, merge_all
 
@@ -126,3 +129,14 @@ def test_a_module_may_have_the_name_of_another_one_in_the_script() -> None:
     found = merged({**FILES, "train.py": script, "net/more.py": more})["train.py"]
     assert "return heads_logits(x, n)" in found.text
     assert "more_heads" not in found.text
+
+
+@pytest.mark.parametrize("package", [{"net/__init__.py": "def doubled(x):\n    return 2 * x\n"}, {}])
+def test_a_name_of_the_package_that_a_module_lies_in(package: dict[str, str]) -> None:
+    """It is imported from the package; one that is nowhere, as the module asks for it."""
+    blocks = "from . import doubled\n" + BLOCKS.replace("units + sizes.MORE", "doubled(units + sizes.MORE)")
+    others = {name: text for name, text in FILES.items() if name != "net/__init__.py"}
+    found = merged({**others, **package, "net/blocks.py": blocks})["train.py"]
+    assert "def build(x, units):" in found.text
+    assert f"from {'net' if package else '.'} import doubled" in found.text.split("\n")
+    ast.parse(found.text)
