@@ -1,13 +1,21 @@
-"""Sphinx configuration of these pages: ``sphinx-build -W -b html docs docs/_build``."""
+"""Sphinx configuration of these pages: ``sphinx-build -W -b html docs docs/_build``.
+
+The tutorial's commands are executed, and the page shows what they print; ``-D runs_tutorial=0`` shows what they printed last.
+"""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from estimator_bridge import __version__
+from tests.examples import tutorial
 
 project = "estimator-bridge"
 author = "estimator-bridge contributors"
@@ -31,3 +39,16 @@ html_title = f"estimator-bridge {release}"
 html_static_path = ["_static"]
 html_copy_source = False
 html_show_sphinx = False
+
+
+def execute_tutorial(app: Sphinx, page: str, source: list[str]) -> None:
+    """Puts what the commands of the tutorial print now in the place of what they printed."""
+    if app.config.runs_tutorial and app.srcdir / f"{page}.md" == tutorial.PAGE:
+        with tempfile.TemporaryDirectory() as folder:
+            source[0] = tutorial.refreshed(source[0], Path(folder))
+
+
+def setup(app: Sphinx) -> None:
+    """Executes the tutorial while its page is read."""
+    app.add_config_value("runs_tutorial", True, "env", types=bool)
+    app.connect("source-read", execute_tutorial)
