@@ -107,6 +107,7 @@ _NOT_ONE_DICT = "it is not written as one dict; write it so"
 _UNKNOWN = "what it calls is only known when the script runs, and may make layers; call a function of the script by its name"
 _OUTSIDE = {"tensorflow", "keras", "tf_keras", "numpy", *sys.stdlib_module_names}
 """Packages whose objects are known, or make no layers."""
+_OF_METRICS = "a metric is computed from its updates; write a tf_keras.metrics.Metric"
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
 _WITHOUT_EFFECT = (
     "tensorflow.set_random_seed",
@@ -335,7 +336,14 @@ class _Analysis:
     def _check_methods(self) -> None:
         """Raises if a call of what stands for a method is left: its function would assign variables of its own; takes the others away."""
         for one in self._body:
-            left = reads_and_writes(one)[0] & self._script.methods
+            reached = [self._own[name] for name in self._reached([one])[1]]
+            inner = {
+                part.name.value
+                for each in reached
+                for part in nodes(each, cst.FunctionDef)
+                if isinstance(part, cst.FunctionDef)
+            }
+            left = (reads_and_writes(one)[0] | inner) & self._script.methods
             if left and not isinstance(one, cst.FunctionDef):
                 message = "this method of an object cannot be put in the place of its call; write it as one function that returns at its end"
                 raise UnconvertibleError(one, min(left), message)
@@ -761,6 +769,9 @@ class _Analysis:
         names = {name for each in found if each.update for name in _read(parsed(f"f({each.update})"))}
         more, measured = self._split(one, names)
         added = [statement for statement in more if statement not in network]
+        for made in (call for each in (*added, *measured) for call in nodes(each, cst.Call)):
+            if self._script.called(made).startswith("tensorflow.metrics."):
+                raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), _OF_METRICS)
         if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
             raise UnconvertibleError(
                 self._function, "the model function", "the metrics are those of another network; make it one"

@@ -74,6 +74,7 @@ WHOLE = (
     "rates_by_functions",
     "recurrent",
     "recurrent_dropout",
+    "returns_by_mode",
     "shared_and_named",
     "specs_by_mode",
     "spectral",
@@ -90,6 +91,7 @@ SHIMMED = (
     "made_in_calls",
     "own_variables",
     "predicts_otherwise",
+    "returns_by_mode",
     "spectral",
     "teacher_forcing",
 )
@@ -162,6 +164,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "own_updates": "step 24 f1 above 0: True",
         "rates_by_functions": "['global_step', 'loss']",
         "recurrent": "3 predictions",
+        "returns_by_mode": "256 predictions",
         "shared_and_named": "step 5",
         "tpu": "step 15",
         "training_features": "predicted 80",

@@ -1,0 +1,52 @@
+"""A function whose results depend on the mode keeps its object, and a metric is computed from others' updates."""
+
+import numpy as np
+import tensorflow as tf
+
+
+class Network(object):
+    def __init__(self, x, training):
+        with tf.variable_scope("network"):
+            self.layers = [tf.layers.dense(x, 6, tf.nn.relu, name="first")]
+            for place in range(2):
+                self.layers.append(tf.layers.dense(self.layers[-1], 5, tf.nn.relu, name="layer_%d" % place))
+            self.last = tf.layers.dropout(self.layers[-1], 0.5, training=training)
+
+    def get_last(self):
+        return self.last
+
+
+def create(x, training, labels=None):
+    network = Network(x, training)
+    logits = tf.layers.dense(network.get_last(), 2, name="logits")
+    if labels is None:
+        return logits, None
+    return logits, tf.losses.sparse_softmax_cross_entropy(labels, logits)
+
+
+def model_fn(features, labels, mode):
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        logits, _ = create(features["x"], False)
+        return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
+    truth = features["y"]
+    logits, loss = create(features["x"], mode == tf.estimator.ModeKeys.TRAIN, truth)
+    answers = tf.argmax(logits, axis=-1)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        precision, precision_op = tf.metrics.precision(truth, answers)
+        recall, recall_op = tf.metrics.recall(truth, answers)
+        f1 = tf.metrics.mean(2 * precision_op * recall_op / (precision_op + recall_op))
+        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"recall": (recall, recall_op), "f1": f1})
+    train_op = tf.train.AdagradOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def input_fn():
+    x = np.random.RandomState(5).uniform(-1, 1, size=(64, 3)).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices({"x": x, "y": (x.sum(axis=1) > 0).astype(np.int64)}).repeat(4).batch(16)
+
+
+estimator = tf.estimator.Estimator(model_fn, "model")
+estimator.train(input_fn, steps=12)
+print("metrics:", sorted(estimator.evaluate(input_fn)))
+predictions = estimator.predict(input_fn)
+print(len([one["logits"] for one in predictions]), "predictions")
