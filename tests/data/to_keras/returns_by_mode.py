@@ -1,7 +1,12 @@
-"""A function whose results depend on the mode keeps its object, and a metric is computed from others' updates."""
+"""A function whose results depend on the mode keeps its object, which calls shared layers; a metric is computed from others' updates."""
 
 import numpy as np
 import tensorflow as tf
+
+
+def normalized(x, name="new"):
+    x = tf.contrib.layers.layer_norm(x, begin_norm_axis=-1, begin_params_axis=-1, scope="norm", reuse=tf.AUTO_REUSE)
+    return x + 0.1 * tf.contrib.layers.layer_norm(x, scope=name, reuse=tf.AUTO_REUSE)
 
 
 class Network(object):
@@ -10,7 +15,11 @@ class Network(object):
             self.layers = [tf.layers.dense(x, 6, tf.nn.relu, name="first")]
             for place in range(2):
                 self.layers.append(tf.layers.dense(self.layers[-1], 5, tf.nn.relu, name="layer_%d" % place))
-            self.last = tf.layers.dropout(self.layers[-1], 0.5, training=training)
+            with tf.variable_scope("shared") as scope:
+                last = normalized(self.layers[-1])
+                scope.reuse_variables()
+                last = normalized(tf.layers.dropout(last, 0.5, training=training), name="newer")
+            self.last = tf.contrib.layers.fully_connected(last, 5, reuse=tf.AUTO_REUSE, scope="last")
 
     def get_last(self):
         return self.last
