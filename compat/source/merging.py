@@ -17,9 +17,9 @@ Definition = ast.FunctionDef | ast.ClassDef
 _MAKERS = re.compile(
     r"(tensorflow|tensorflow\.python)\.(layers\.|get_variable|variable_scope|Variable$|feature_column\.(input_layer|linear_model)|contrib\."
     r"|nn\.(rnn_cell\.|dynamic_rnn|bidirectional_dynamic_rnn)|metrics\.|losses\.|train\.\w+Optimizer|keras\.(layers|models|applications|Model|Sequential)"
-    r"|estimator\.ModeKeys)|keras\.(layers|models|applications|Model|Sequential)"
+    r"|estimator\.ModeKeys|(add_to|get)_collection|(trainable|global)_variables)|keras\.(layers|models|applications|Model|Sequential)"
 )
-"""Names of what makes variables, metrics or optimizers, or depends on the mode."""
+"""Names of what makes or asks for variables, metrics or optimizers, or depends on the mode."""
 _SPEC = "EstimatorSpec"
 _WITHOUT_LAYERS = frozenset(
     {
@@ -68,6 +68,7 @@ class _File:
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.text = text
+        self.short_name = path.stem if path.stem != "__init__" else path.parent.name
         self.tree = ast.parse(text)
         self.names = Names(self.tree)
         self.definitions = {one.name: one for one in self.tree.body if isinstance(one, Definition)}
@@ -167,6 +168,8 @@ class Modules:
         level = len(dotted) - len(dotted.lstrip("."))
         folders = [file.path.parents[level - 1]] if level else [self.root, *_above(file.path, self.root)]
         parts = [part for part in dotted[level:].split(".") if part]
+        if not level and parts[:1] == ["tensorflow"]:
+            return None  # also for packages whose module for TensorFlow has that name
         for folder in folders:
             for length in range(len(parts), -1 if level else 0, -1):
                 base = folder.joinpath(*parts[:length])
@@ -368,7 +371,7 @@ class _Merging:
         for file, name in wanted:
             means_it = any(modules.definition(script, origin) == (file, name) for origin in self._bound.get(name, ()))
             is_free = (name not in self._bound or means_it) and name not in self._local
-            self._new[file.path, name] = name if is_free and name not in self._new.values() else f"{file.path.stem}_{name}"
+            self._new[file.path, name] = name if is_free and name not in self._new.values() else f"{file.short_name}_{name}"
         self._moved = moved
 
     def merged(self) -> Merged:
@@ -477,7 +480,7 @@ class _Merging:
         ):
             return root  # the script means the same by it
         if others or root in self._script.local:
-            new = f"{file.path.stem}_{root}"
+            new = f"{file.short_name}_{root}"
         if new not in self._imports:
             self._imports[new] = self._statement(file, root, origin, bindings[-1].value, new)
         return new

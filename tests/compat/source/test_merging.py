@@ -140,3 +140,22 @@ def test_a_name_of_the_package_that_a_module_lies_in(package: dict[str, str]) ->
     assert "def build(x, units):" in found.text
     assert f"from {'net' if package else '.'} import doubled" in found.text.split("\n")
     ast.parse(found.text)
+
+
+def test_a_module_for_tensorflow_may_have_its_name() -> None:
+    """A package with a folder ``tensorflow`` means TensorFlow by that name, and what it gives the script has no name of ``__init__``."""
+    given = "import tensorflow as tf\nfrom tensorflow import keras\n\n\ndef more(x):\n    return tf.layers.dense(keras.backend.abs(x), 3)\n"
+    files = {"net/__init__.py": "", "net/tensorflow/__init__.py": given}
+    script = SCRIPT.replace("from net.blocks import build, WIDTH", "import net.tensorflow as net_tf").replace(
+        "build(features, WIDTH)", "net_tf.more(more)"
+    )
+    found = merged({**files, "train.py": script.replace("    net =", "    more = features\n    net =")})["train.py"]
+    assert "from tensorflow import keras" in found.text
+    assert "    net = tensorflow_more(more)" in found.text
+
+
+def test_a_function_that_adds_penalties_comes_along() -> None:
+    """Left in its module, nothing would say that the loss misses them."""
+    blocks = BLOCKS.replace("return x * WIDTH", "tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, x)")
+    script = SCRIPT.replace("build, WIDTH", "build, other, WIDTH").replace("    logits", "    other(net)\n    logits")
+    assert "def other(x)" in merged({**FILES, "net/blocks.py": blocks, "train.py": script})["train.py"].text

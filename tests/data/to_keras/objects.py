@@ -63,6 +63,7 @@ def spec_of(values, labels, mode, rate):
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"class": tf.argmax(net, 1)})
     tf.losses.sparse_softmax_cross_entropy(labels, net)
+    tf.losses.add_loss(0.1 * tf.reduce_mean(tf.square(net)))
     total = tf.losses.get_total_loss()
     optimizer = tf.train.GradientDescentOptimizer(rate)
     train_op = optimizer.minimize(total, tf.train.get_global_step())

@@ -102,6 +102,22 @@ def a_property_of_a_copy(features, labels, mode):
     return spec(mode, net, labels)
 
 
+def penalty(scale):
+    if scale == 0:
+        return 0.0
+    total = 0.0
+    for variable in tf.trainable_variables():
+        total += tf.nn.l2_loss(variable)
+    return total * scale
+
+
+def a_penalty_of_what_all_layers_made(features, labels, mode, params):
+    net = tf.layers.dense(features["x"], 1)
+    loss = tf.losses.mean_squared_error(labels, net) + penalty(params["scale"])
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 def a_metric_beside_the_loss(features, labels, mode):
     net = tf.layers.dense(features["x"], 1)
     if net.shape[1] == 1:
@@ -130,6 +146,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(two_loops_of_one_name),
     tf.estimator.Estimator(another_value_of_a_name_in_a_method),
     tf.estimator.Estimator(a_property_of_a_copy),
+    tf.estimator.Estimator(a_penalty_of_what_all_layers_made),
     tf.estimator.Estimator(a_metric_beside_the_loss),
     built(Net()),
 ]

@@ -522,14 +522,23 @@ def returned_value(statement: cst.CSTNode) -> cst.BaseExpression | None:
 
 
 def assigned(name: str, statements: Sequence[Statement]) -> cst.BaseExpression | None:
-    """Returns the value that a name was last given by a plain assignment."""
+    """Returns the value that a name was last given by a plain assignment; None if something else may have changed it since."""
     for statement in reversed(statements):
         if isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
                 targets = [simple_name(one.target) for one in small.targets] if isinstance(small, cst.Assign) else []
                 if isinstance(small, cst.Assign) and name in targets and simple_name(small.value) != name:
                     return small.value
+        if not isinstance(statement, cst.FunctionDef) and name in _rebound(statement):
+            return None
     return None
+
+
+@known_of_nodes
+def _rebound(statement: Statement) -> frozenset[str]:
+    """Returns the names that a statement gives another value, perhaps below a test; of a plain assignment none."""
+    kinds = (cst.AugAssign,) if isinstance(statement, cst.SimpleStatementLine) else (cst.AugAssign, cst.AssignTarget, cst.For)
+    return frozenset(simple_name(one.target) for one in nodes(statement, *kinds) if isinstance(one, kinds)) - {""}
 
 
 def assigned_value(statement: Statement) -> cst.BaseExpression | None:

@@ -545,7 +545,7 @@ class _Analysis:
             if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in given:
                 yield call
 
-    def _asks_whole_model(self, statement: Statement) -> bool:
+    def _asks_whole_model(self, statement: cst.CSTNode) -> bool:
         return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
 
     def _check(self, statement: Statement, updates: bool = False) -> None:
@@ -556,6 +556,7 @@ class _Analysis:
             updates: True for one of updates that stay as they are.
         """
         self._check_imported(statement, updates)
+        self._check_asked(statement, updates)
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
             name = self._script.called(call)
@@ -581,6 +582,15 @@ class _Analysis:
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _check_asked(self, statement: Statement, updates: bool) -> None:
+        """Raises for a function that asks for what all layers made: outside of a graph, there is none that it finds."""
+        asking = [name for name in self._reached([statement])[1] if self._asks_whole_model(self._own[name])]
+        if asking and not updates:
+            message = (
+                "it asks for what all layers made, which only the model knows; ask in the model function, and give it that"
+            )
+            raise UnconvertibleError(statement, min(asking), message)
 
     def _is_of_unknown(self, call: cst.Call) -> bool:
         """Returns True for a call of a function that is looked up when the script runs: in a dict, or in what the caller gives."""
@@ -769,9 +779,9 @@ class _Analysis:
         names = {name for each in found if each.update for name in _read(parsed(f"f({each.update})"))}
         more, measured = self._split(one, names)
         added = [statement for statement in more if statement not in network]
-        for made in (call for each in (*added, *measured) for call in nodes(each, cst.Call)):
-            if self._script.called(made).startswith("tensorflow.metrics."):
-                raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), _OF_METRICS)
+        for call in (one for each in (*added, *measured) for one in nodes(each, cst.Call)):
+            if self._script.called(call).startswith("tensorflow.metrics."):
+                raise UnconvertibleError(call, self._script.called(call).replace("tensorflow", "tf", 1), _OF_METRICS)
         if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
             raise UnconvertibleError(
                 self._function, "the model function", "the metrics are those of another network; make it one"

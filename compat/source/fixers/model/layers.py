@@ -322,7 +322,9 @@ def of_core(script: Script, old: cst.Call, new: cst.Call) -> str:
     values = {**always, **{key: code(value) for key, value in given.items()}}
     if function in TRAINING:
         values.setdefault("training", TRAINING[function])
-    values |= {"reuse": code(one.value) for one in new.args if one.keyword is not None and one.keyword.value == "reuse"}
+    values |= {
+        one.keyword.value: code(one.value) for one in new.args if one.keyword is not None and one.keyword.value == "reuse"
+    }
     first = values.pop("inputs")
     called = f"tf.layers.{FUNCTIONS[keras]}" if keras in FUNCTIONS else OWN_FUNCTIONS[keras]
     return f"{called}({', '.join([first, *(f'{key}={value}' for key, value in values.items())])})"

@@ -47,7 +47,7 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
 _INITIALIZERS, _PASSED_ON = "tensorflow.contrib.layers.python.layers.initializers", "initializers_of_contrib"
 OF_SUPPORT = frozenset((_PASSED_ON, *(function for function, _ in OF_CONTRIB.values())))
 """Functions and classes of the support code that stand for those of contrib."""
-_TOTAL = "tensorflow.losses.get_total_loss"
+_TOTAL, _ADD_LOSS = "tensorflow.losses.get_total_loss", "tensorflow.losses.add_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
     for name in (
@@ -151,6 +151,8 @@ class _NormalForm(cst.CSTTransformer):
             return
         if not losses or any(one not in named for one in losses) or any(_reduces(one) for one in losses):
             return
+        if any(named[one] and self._script.called(one) == _ADD_LOSS for one in losses):
+            return
         for place, one in enumerate(losses):
             if not named[one]:
                 named[one] = f"loss_{place + 1}"
@@ -168,8 +170,10 @@ class _NormalForm(cst.CSTTransformer):
         return self._scopes.without(original_node, updated_node)
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
-        name = self._named.get(original_node.value)
-        return cst.Assign([cst.AssignTarget(cst.Name(name))], updated_node.value) if name is not None else updated_node
+        name, value = self._named.get(original_node.value), updated_node.value
+        if isinstance(value, cst.Call) and self._script.called(original_node.value) == _ADD_LOSS:
+            value = value.args[0].value
+        return cst.Assign([cst.AssignTarget(cst.Name(name))], value) if name is not None else updated_node
 
     def leave_Assign(
         self, original_node: cst.Assign, updated_node: cst.Assign
@@ -226,6 +230,8 @@ class _NormalForm(cst.CSTTransformer):
         both = given is not None and "num_oov_buckets" in given and code(given.get("default_value", parsed("-1"))) != "-1"
         if given is not None and given.keys() <= {*parameters} - _NOT_TAKEN and not both:
             return updated_node.with_changes(func=cst.Name(own))
+        if self._script.called(original_node) == "tensorflow.get_variable":
+            return updated_node.with_changes(args=[_of_whole_numbers(one) for one in updated_node.args])
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:
             new = parsed(f"tf.{text}")
@@ -259,6 +265,19 @@ def _public(script: Script, node: cst.BaseExpression) -> str:
     imported = script.imported_as(root) if isinstance(root, cst.Name) else ""
     name = script.name(node) if re.match(r"tensorflow\.(contrib\.\w+\.)?python\.", imported) else ""
     return name.replace("tensorflow", "tf", 1) if name and ".python." not in name else ""
+
+
+def _of_whole_numbers(argument: cst.Arg) -> cst.Arg:
+    """Returns a shape with quotients as whole numbers, as TensorFlow 1 takes them: ``[n / 2, 3]``."""
+    if not isinstance(argument.value, cst.List | cst.Tuple) or (argument.keyword and argument.keyword.value != "shape"):
+        return argument
+    quotients: dict[cst.BaseExpression, cst.BaseExpression] = {
+        one: parsed(f"int({code(one)})")
+        for one in (each.value for each in argument.value.elements)
+        if isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.Divide)
+    }
+    elements = [one.with_changes(value=quotients.get(one.value, one.value)) for one in argument.value.elements]
+    return argument.with_changes(value=argument.value.with_changes(elements=elements))
 
 
 def _applies(call: cst.CSTNode) -> bool:
@@ -298,7 +317,8 @@ def _alone(call: cst.CSTNode) -> bool | None:
 
 
 def _reduces(call: cst.CSTNode) -> bool:
-    """Returns True for a loss that goes to another collection, or has no value of its own."""
+    """Returns True for a loss that goes to another collection, or is no sum of weighted losses."""
     assert isinstance(call, cst.Call)
     given = {one.keyword.value for one in call.args if one.keyword is not None}
-    return bool(given & {"loss_collection", "reduction"}) or call.func.deep_equals(cst.Name("add_loss")) or len(call.args) > 4
+    most = 1 if code(call.func).endswith("add_loss") else 4
+    return bool(given & {"loss_collection", "reduction"}) or len(call.args) > most
