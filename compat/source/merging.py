@@ -273,7 +273,7 @@ def merge_all(modules: Modules) -> dict[Path, Merged]:
         file = modules.file(path)
         if file is None:
             continue
-        for _, meaning in file.chains:
+        for meaning in (*(one for _, one in file.chains), *(origin for origin, *_ in file.names.imports)):
             found = modules.definition(file, meaning) if meaning else None
             if (
                 found is not None

@@ -159,3 +159,10 @@ def test_a_function_that_adds_penalties_comes_along() -> None:
     blocks = BLOCKS.replace("return x * WIDTH", "tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, x)")
     script = SCRIPT.replace("build, WIDTH", "build, other, WIDTH").replace("    logits", "    other(net)\n    logits")
     assert "def other(x)" in merged({**FILES, "net/blocks.py": blocks, "train.py": script})["train.py"].text
+
+
+def test_what_a_package_gives_on_stays_in_its_module() -> None:
+    files = {**FILES, "net/__init__.py": "from .blocks import build\n"}
+    found = merged({**files, "train.py": SCRIPT.replace("from net.blocks import build, WIDTH", "from net import build, WIDTH")})
+    assert "def build(x, units):" in found["train.py"].text
+    assert "net/blocks.py" not in found
