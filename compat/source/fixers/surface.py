@@ -29,6 +29,8 @@ _STAY = ("contrib.", "estimator.")
 _CSV = ("column_names", "column_defaults", "label_name", "select_columns", "field_delim", "use_quote_delim", "na_value", "header", "num_epochs",
         "shuffle", "shuffle_buffer_size", "shuffle_seed", "prefetch_buffer_size", "num_parallel_reads", "sloppy", "num_rows_for_inference")  # fmt: skip
 _MAP_AND_BATCH = ("num_parallel_batches", "drop_remainder", "num_parallel_calls")
+_BUCKETS = ("element_length_func", "bucket_boundaries", "bucket_batch_sizes", "padded_shapes", "padding_values", "pad_to_bucket_boundary",
+            "no_padding")  # fmt: skip
 _INTERLEAVE = ("block_length", "sloppy", "buffer_output_elements", "prefetch_input_elements")
 SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "abs": ("abs", 1, ("x", "name")),
@@ -36,6 +38,13 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "argmin": ("argmin", 2, ("input", "axis", "output_type", "name")),
     "boolean_mask": ("boolean_mask", 2, ("tensor", "name")),
     "contrib.data.Counter": ("data.experimental.Counter", 2, ("start", "step", "dtype")),
+    "contrib.data.bucket_by_sequence_length": ("data.experimental.bucket_by_sequence_length", 3, _BUCKETS),
+    "contrib.data.group_by_window": (
+        "data.experimental.group_by_window",
+        4,
+        ("key_func", "reduce_func", "window_size", "window_size_func"),
+    ),
+    "contrib.data.ignore_errors": ("data.experimental.ignore_errors", 0, ()),
     "contrib.data.make_csv_dataset": ("data.experimental.make_csv_dataset", 2, ("file_pattern", "batch_size", *_CSV)),
     "contrib.data.map_and_batch": ("data.experimental.map_and_batch", 2, ("map_func", "batch_size", *_MAP_AND_BATCH)),
     "contrib.data.parallel_interleave": (
@@ -43,7 +52,9 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         2,
         ("map_func", "cycle_length", *_INTERLEAVE),
     ),
+    "contrib.data.sample_from_datasets": ("data.experimental.sample_from_datasets", 3, ("datasets", "weights", "seed")),
     "contrib.data.shuffle_and_repeat": ("data.experimental.shuffle_and_repeat", 3, ("buffer_size", "count", "seed")),
+    "contrib.data.unbatch": ("data.experimental.unbatch", 0, ()),
     "contrib.distribute.has_distribution_strategy": ("distribute.has_strategy", 0, ()),
     "contrib.layers.l1_regularizer": ("keras.regularizers.L1", 1, ("scale",)),
     "contrib.layers.l2_regularizer": ("keras.regularizers.L2", 1, ("scale",)),

@@ -34,7 +34,8 @@ def model_fn(features, labels, mode):
 def input_fn():
     draws = np.random.RandomState(0)
     images = draws.rand(40, 6, 6, 2).astype(np.float32)
-    return tf.data.Dataset.from_tensor_slices(({"x": images}, draws.randint(0, 3, 40))).batch(8)
+    data = tf.data.Dataset.from_tensor_slices(({"x": images}, draws.randint(0, 3, 40)))
+    return data.apply(tf.contrib.data.ignore_errors()).apply(tf.contrib.data.batch_and_drop_remainder(8))
 
 
 estimator = tf.estimator.Estimator(model_fn)

@@ -47,6 +47,11 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
 _INITIALIZERS, _PASSED_ON = "tensorflow.contrib.layers.python.layers.initializers", "initializers_of_contrib"
 OF_SUPPORT = frozenset((_PASSED_ON, *(function for function, _ in OF_CONTRIB.values())))
 """Functions and classes of the support code that stand for those of contrib."""
+_FULL_BATCHES = {
+    "tensorflow.contrib.data.batch_and_drop_remainder": "batch",
+    "tensorflow.contrib.data.padded_batch_and_drop_remainder": "padded_batch",
+}
+"""Functions of contrib whose result is applied to a dataset, and its method that does the same."""
 _TOTAL, _ADD_LOSS = "tensorflow.losses.get_total_loss", "tensorflow.losses.add_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -232,6 +237,9 @@ class _NormalForm(cst.CSTTransformer):
             return updated_node.with_changes(func=cst.Name(own))
         if self._script.called(original_node) == "tensorflow.get_variable":
             return updated_node.with_changes(args=[_of_whole_numbers(one) for one in updated_node.args])
+        batched = self._batched(original_node, updated_node)
+        if batched is not None:
+            return batched
         text = initializer(self._script, original_node) or self._minimizing(original_node, updated_node)
         if text is not None:
             new = parsed(f"tf.{text}")
@@ -245,6 +253,15 @@ class _NormalForm(cst.CSTTransformer):
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
         return made.with_changes(func=made.func.with_changes(attr=cst.Name(function)), args=every)
+
+    def _batched(self, old: cst.Call, new: cst.Call) -> cst.Call | None:
+        """Returns the method of a dataset that does what a function of contrib does that is applied to it; None for other calls."""
+        method = _FULL_BATCHES.get(self._script.called(old.args[0].value), "") if len(old.args) == 1 else ""
+        if not method or not isinstance(new.func, cst.Attribute) or new.func.attr.value != "apply":
+            return None
+        dropped = cst.Arg(cst.Name("True"), cst.Name("drop_remainder"), equal=EQUAL)
+        given = cst.ensure_type(new.args[0].value, cst.Call)
+        return new.with_changes(func=new.func.with_changes(attr=cst.Name(method)), args=[*given.args, dropped])
 
     def _minimizing(self, old: cst.Call, new: cst.Call) -> str | None:
         """Returns what contrib's ``create_train_op`` does, below ``tf``; None for other calls, and if it clips gradients."""
