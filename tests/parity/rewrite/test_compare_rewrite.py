@@ -32,7 +32,10 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert result.cause is None
     assert result.losses
     assert result.metrics
-    assert not result.not_compared
+    left = (
+        ["slots of the old optimizer"] if name == "towers" else []
+    )  # of two optimizers, the converter knows not which has which
+    assert [one.partition(" that ")[0] for one in result.not_compared] == left
 
 
 @pytest.mark.parametrize(

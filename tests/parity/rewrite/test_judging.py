@@ -229,3 +229,19 @@ def test_predictions_of_several_lengths_are_one_row() -> None:
     """As padded to the longest of their batch."""
     assert stacked([np.array([1, 2]), np.array([3])]).tolist() == [1, 2, 3]
     assert stacked([np.array([1, 2]), np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_what_only_the_old_script_keeps_is_said_to_be_not_compared(tmp_path: Path) -> None:
+    """As the slots of an optimizer that the new script has in variables of its own."""
+    before, after = (traced(tmp_path / name, [1.0, 1.0]) for name in ("old", "new"))
+    slots = [["w/adam_m", "", "the model has no such slot"], ["w/Momentum", "w/momentum", ""], ["", "w/vhat", ""]]
+    after.write("paired", slots=slots, unmatched_old=["w/average", "global_step", "train/beta1_power_1"])
+    result = judge_rewrite(
+        before, after, after, plan=RewritePlan(Script("new.py")), command=("old.py",), thresholds=Thresholds()
+    )
+
+    assert result.verdict == "equal"
+    assert result.not_compared == (
+        "variables of the old script that are not trained: w/average",
+        "slots of the old optimizer that the new one keeps elsewhere or not at all: w/adam_m",
+    )

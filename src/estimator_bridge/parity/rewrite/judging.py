@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -54,6 +55,8 @@ SIDES = ("old", "new")
 ROUNDING_LIMIT = 0.1  # largest rel_diff that is put down to rounding
 ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place grows to that still counts as rounding
 OWN_PARTING = 3.0  # largest multiple of the way that a variable parts by itself from values with errors in their last place
+_COUNTS = re.compile(r"(^|/)(beta[12]_power|global_step)(_\d+)?$")
+"""Variables that follow from the number of steps."""
 _ENOUGH_UPDATES = 3  # of a variable that differ: some gradients are rounding in single steps
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
@@ -186,6 +189,7 @@ def judge_rewrite(
             *not_compared,
             *unpredicted,
             *unexported,
+            *_left_out(old, names),
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
@@ -248,6 +252,17 @@ def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
     if added:
         shown = first_three([*map(shown_name, added)])
         yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {shown}.", 0)
+
+
+def _left_out(old: Trace, names: NewNames) -> Iterator[str]:
+    """Yields what the old script has beside its weights and the new one has nowhere that the comparison sees."""
+    trained = {name for event in old.events("variables") for name, _, trainable in event["variables"] if trainable}
+    left = [name for name in names.paired.get("unmatched_old", ()) if name not in trained and not _COUNTS.search(name)]
+    if left:
+        yield f"variables of the old script that are not trained: {first_three(left)}"
+    slots = [source for source, target, _ in names.paired.get("slots", ()) if source and not target]
+    if slots:
+        yield f"slots of the old optimizer that the new one keeps elsewhere or not at all: {first_three(slots)}"
 
 
 def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
