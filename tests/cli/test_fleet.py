@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -92,6 +93,8 @@ def test_two_scripts_are_compared(tmp_path: Path) -> None:
     assert (tmp_path / "fleet-results" / "small" / "report" / "report.html").is_file()
     again = estimator_bridge_command("fleet", "compare", cwd=tmp_path)
     assert "0 of 2 pipelines to compare" in again.err
+    once_more = estimator_bridge_command("fleet", "compare", "--again", "--only", "small", cwd=tmp_path)
+    assert re.search(r"they need about [\d.]+ [kM]B at once, by earlier sizes", once_more.err)
 
 
 TWELVE = (
@@ -101,10 +104,10 @@ TWELVE = (
 
 
 def outcomes(out: Path) -> dict[str, dict[str, Any]]:
-    """Returns what a fleet's folder says of each pipeline, but for its times."""
+    """Returns what a fleet's folder says of each pipeline, but for its times and sizes."""
     ended = estimator_bridge_command("fleet", "report", "--out", out, "--format", "json", cwd=out.parent)
     return {
-        one["name"]: {**one["result"], "seconds": 0, "date": "", "stage": one["stage"]}
+        one["name"]: {**one["result"], "seconds": 0, "recorded": 0, "date": "", "stage": one["stage"]}
         for one in json.loads(ended.out)["pipelines"]
     }
 

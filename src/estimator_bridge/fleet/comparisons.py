@@ -117,6 +117,7 @@ def _result_of(output: bytes, key: str) -> Result:
         findings = values["findings"]
         message = str(findings[0]["message"])[:_MESSAGE_LENGTH] if findings else ""
         levels = tuple(dict.fromkeys(str(finding["level"]) for finding in findings))
-        return Result(key, int(values["exit_code"]), str(values["verdict"]), message, levels)
+        recorded = int(values.get("recorded", 0))
+        return Result(key, int(values["exit_code"]), str(values["verdict"]), message, levels, recorded=recorded)
     except (KeyError, TypeError, ValueError, IndexError):
         return Result(key, 2, "not comparable", "It ended without a report: see its file log.")

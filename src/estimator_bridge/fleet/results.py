@@ -47,6 +47,7 @@ class Result:
         seconds: Duration.
         tries: Number of tries that were needed.
         date: Time of its end in UTC, ISO 8601.
+        recorded: Bytes of what both sides recorded.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Result:
     seconds: float = 0.0
     tries: int = 1
     date: str = ""
+    recorded: int = 0
 
 
 def key_of(pipeline: Pipeline) -> str:

@@ -196,7 +196,7 @@ class ParityResult:
 
     ``findings`` is empty exactly if the verdict is "equal" or "equivalent"; findings are in the order of training, so the first is the
     cause. ``notes`` says what made the sides comparable, and what is approximate. ``environment`` holds versions, date, host and commit;
-    ``seconds`` the wall time of each side. ``new_side`` is "new" for a rewritten script, whose values are those named ``modern``.
+    ``seconds`` the wall time of each side, ``recorded`` the bytes of what they recorded. ``new_side`` is "new" for a rewritten script, whose values are those named ``modern``.
     ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds, ``reference`` if the original
     TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
     what the new script does not have, or the comparison does not reach; ``anchors`` are the steps after which a rewrite gets the old
@@ -215,6 +215,7 @@ class ParityResult:
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    recorded: int = 0
     new_side: Literal["modern", "new"] = "modern"
     predictions: tuple[PredictionGroup, ...] = ()
     noise: NoiseFloor | None = None

@@ -203,7 +203,8 @@ def compare(
             result = with_reference(result, judged, traces)
         where = environment(orders["legacy"].traces("legacy")[0])
         result = _with_plan(result, parallel, *(orders[side].traces(side)[0] for side in SIDES))
-    return dataclasses.replace(result, seconds=seconds, environment=where)
+        recorded = _size_of(Path(folder))
+    return dataclasses.replace(result, seconds=seconds, environment=where, recorded=recorded)
 
 
 def _with_plan(result: ParityResult, parallel: ParallelPlan, legacy: Trace, modern: Trace) -> ParityResult:
@@ -272,8 +273,13 @@ def compare_rewrite(
             )
             earlier = {f"{side} before": seconds for side, seconds in result.seconds.items()}
             result = dataclasses.replace(again, notes=(note, *again.notes), seconds={**again.seconds, **earlier})
-        where = environment(Trace(Path(folder) / "legacy"))
-    return dataclasses.replace(result, environment=where)
+        where, recorded = environment(Trace(Path(folder) / "legacy")), _size_of(Path(folder))
+    return dataclasses.replace(result, environment=where, recorded=recorded)
+
+
+def _size_of(folder: Path) -> int:
+    """Returns the bytes of the files below a folder."""
+    return sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
 
 
 def _rewrite(

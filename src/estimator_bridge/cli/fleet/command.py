@@ -187,6 +187,8 @@ def _compare(pipelines: Sequence[Pipeline], arguments: argparse.Namespace) -> No
 
 
 def _estimate(pipelines: Sequence[Pipeline], waiting: Sequence[Pipeline], known: dict[str, Result], jobs: int) -> str:
+    from rich.filesize import decimal
+
     parts = [f"{len(waiting)} of {len(pipelines)} pipelines to compare, {jobs} at once"]
     seconds = [result.seconds for result in known.values()]
     if waiting and seconds:
@@ -196,7 +198,10 @@ def _estimate(pipelines: Sequence[Pipeline], waiting: Sequence[Pipeline], known:
     limit = sum(one.timeout * (one.retries + 1) for one in waiting) / jobs
     parts.append(f"at most {limit / 60:,.0f} min by their limits")
     free = shutil.disk_usage(tempfile.gettempdir()).free
-    parts.append(f"{free / 2**30:,.1f} GiB are free for recordings, which go after each comparison")
+    parts.append(f"{decimal(free)} are free for recordings, which go after each comparison")
+    largest = sorted(result.recorded for result in known.values())[-jobs:]
+    if waiting and any(largest):
+        parts.append(f"they need about {decimal(sum(largest))} at once, by earlier sizes")
     return "; ".join(parts)
 
 
