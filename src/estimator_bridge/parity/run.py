@@ -203,8 +203,8 @@ def compare(
             result = with_reference(result, judged, traces)
         where = environment(orders["legacy"].traces("legacy")[0])
         result = _with_plan(result, parallel, *(orders[side].traces(side)[0] for side in SIDES))
-        recorded = _size_of(Path(folder))
-    return dataclasses.replace(result, seconds=seconds, environment=where, recorded=recorded)
+        size = _size_of(Path(folder))
+    return dataclasses.replace(result, seconds=seconds, environment=where, recorded=size)
 
 
 def _with_plan(result: ParityResult, parallel: ParallelPlan, legacy: Trace, modern: Trace) -> ParityResult:
@@ -273,8 +273,8 @@ def compare_rewrite(
             )
             earlier = {f"{side} before": seconds for side, seconds in result.seconds.items()}
             result = dataclasses.replace(again, notes=(note, *again.notes), seconds={**again.seconds, **earlier})
-        where, recorded = environment(Trace(Path(folder) / "legacy")), _size_of(Path(folder))
-    return dataclasses.replace(result, environment=where, recorded=recorded)
+        where, size = environment(Trace(Path(folder) / "legacy")), _size_of(Path(folder))
+    return dataclasses.replace(result, environment=where, recorded=size)
 
 
 def _size_of(folder: Path) -> int:
