@@ -118,6 +118,14 @@ def a_penalty_of_what_all_layers_made(features, labels, mode, params):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+def a_penalty_of_global_variables(features, labels, mode):
+    net = tf.layers.dense(features["x"], 1)
+    kernels = [one for one in tf.global_variables() if "kernel" in one.name]
+    loss = tf.losses.mean_squared_error(labels, net) + sum(tf.nn.l2_loss(one) for one in kernels)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 def a_metric_beside_the_loss(features, labels, mode):
     net = tf.layers.dense(features["x"], 1)
     if net.shape[1] == 1:
@@ -147,6 +155,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(another_value_of_a_name_in_a_method),
     tf.estimator.Estimator(a_property_of_a_copy),
     tf.estimator.Estimator(a_penalty_of_what_all_layers_made),
+    tf.estimator.Estimator(a_penalty_of_global_variables),
     tf.estimator.Estimator(a_metric_beside_the_loss),
     built(Net()),
 ]

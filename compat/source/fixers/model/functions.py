@@ -88,6 +88,8 @@ _REFUSED = {
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
     "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
 }
+_OF_GRAPHS = frozenset(f"tensorflow.{kind}_variables" for kind in ("all", "global", "local", "model", "moving_average"))
+"""Functions whose answer is empty outside of a graph."""
 INITIAL = "tensorflow.train.init_from_checkpoint"
 """Function that gives variables the values of another checkpoint."""
 
@@ -484,6 +486,9 @@ class _Analysis:
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
             self._check(statement)
+            for name in self._reached([statement])[0] & _OF_GRAPHS:
+                message = "there is no graph that has them; use the model's own variables"
+                raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), message)
         for call in () if self._shim else self._returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), _UNKNOWN)
         own = [self._own[name] for name in self._reached(late)[1]]

@@ -267,6 +267,7 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
         "it also changes sizes, which is the same list",
         "layers of Keras take nothing from scopes",
         "it asks for what all layers made, which only the model knows",
+        "there is no graph that has them",
         "it makes layers",  # Net
         "it depends on config, a value of the network",
         "what computes the loss makes it, too, and each step would make it anew",
