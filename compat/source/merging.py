@@ -68,7 +68,7 @@ class _File:
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.text = text
-        self.short_name = path.stem if path.stem != "__init__" else path.parent.name
+        self.short_name = re.sub(r"\W", "_", path.stem if path.stem != "__init__" else path.parent.name)
         self.tree = ast.parse(text)
         self.names = Names(self.tree)
         self.definitions = {one.name: one for one in self.tree.body if isinstance(one, Definition)}

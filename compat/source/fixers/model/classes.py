@@ -33,7 +33,7 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     of_core,
     of_network,
 )
-from estimator_bridge.compat.source.fixers.model.lifting import Lifting, Place, plain_value
+from estimator_bridge.compat.source.fixers.model.lifting import OF_LAYERS, Lifting, Place, plain_value
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
@@ -582,9 +582,12 @@ class _InMethod(cst.CSTTransformer):
             return None
         try:
             scopes = [scope for node in self._around if isinstance(node, cst.With) for scope in self._scopes(node)]
+            text = self._lifting.variable([one for one in scopes if self._script.called(one) != ASKED], name)
         except UnconvertibleError:
-            return None
-        text = self._lifting.variable([one for one in scopes if self._script.called(one) != ASKED], name)
+            text = ""
+        if not text and "/" in code(name) and code(name).strip("\"'").rpartition("/")[2] in OF_LAYERS:
+            message = "it may be a variable of a layer, which Keras makes; take it from the layer"
+            raise UnconvertibleError(old, code(old.func), message)
         return parsed(text) if text else None
 
     @property

@@ -251,6 +251,8 @@ def changed_by_another_name(statements: Sequence[cst.CSTNode]) -> Iterator[tuple
     lines = [
         cst.ensure_type(one, cst.SimpleStatementLine) for each in statements for one in nodes(each, cst.SimpleStatementLine)
     ]
+    order = {part: place for place, part in enumerate(part for one in statements for part in nodes(one, *_CHAINS))}
+    looped = {part for one in statements for loop in nodes(one, cst.For, cst.While) for part in nodes(loop, *_CHAINS)}
     for place, line in enumerate(lines):
         name, value = simple_name(assigned_target(line)), assigned_value(line)
         if not name or not isinstance(value, cst.Name | cst.Attribute | cst.Subscript):
@@ -259,22 +261,31 @@ def changed_by_another_name(statements: Sequence[cst.CSTNode]) -> Iterator[tuple
         for change in lines[place + 1 :]:
             if simple_name(assigned_target(change)) == name:
                 break
-            other = pair.get(_grown(change))
+            changed = _changed_object(change)
+            other = pair.get(code(changed)) if changed is not None else None
+            if changed is None or other is None:
+                continue
             known = {part for one in (line, change) for part in nodes(one, *_CHAINS)}
-            read = (code(one) for each in statements for one in nodes(each, *_CHAINS) if one not in known)
-            if other and (
-                not isinstance(value, cst.Name) or other in read
-            ):  # what an object has is there in the next call, too
+            read = [one for one in order if one not in known and code(one) == other and not _is_target(one, lines)]
+            behind = any(order[one] > order[changed] or {one, changed} <= looped for one in read)
+            if not isinstance(value, cst.Name) or behind:  # what an object has is there in the next call, too
                 yield change, other
 
 
-def _grown(line: cst.SimpleStatementLine) -> str:
-    """Returns the expression of the list that a statement makes longer; empty for others."""
+def _is_target(node: cst.CSTNode, lines: Sequence[cst.SimpleStatementLine]) -> bool:
+    return any(assigned_target(one) is node for one in lines)
+
+
+def _changed_object(line: cst.SimpleStatementLine) -> cst.BaseExpression | None:
+    """Returns the list or dict that a statement changes; None for others."""
     only = line.body[0]
     called = only.value.func if isinstance(only, cst.Expr) and isinstance(only.value, cst.Call) else None
     if isinstance(called, cst.Attribute) and called.attr.value in ("append", "extend", "insert"):
-        return code(called.value)
-    return code(only.target) if isinstance(only, cst.AugAssign) and isinstance(only.value, cst.List | cst.ListComp) else ""
+        return called.value
+    if isinstance(only, cst.AugAssign) and isinstance(only.value, cst.List | cst.ListComp | cst.Tuple):
+        return only.target
+    target = only.target if isinstance(only, cst.Del) else assigned_target(line)
+    return target.value if isinstance(target, cst.Subscript) else None
 
 
 def _root(node: cst.BaseExpression) -> str:
@@ -527,18 +538,35 @@ def assigned(name: str, statements: Sequence[Statement]) -> cst.BaseExpression |
         if isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
                 targets = [simple_name(one.target) for one in small.targets] if isinstance(small, cst.Assign) else []
-                if isinstance(small, cst.Assign) and name in targets and simple_name(small.value) != name:
-                    return small.value
-        if not isinstance(statement, cst.FunctionDef) and name in _rebound(statement):
+                if isinstance(small, cst.Assign) and name in targets:
+                    if simple_name(small.value) != name:
+                        return small.value
+                    break
+            else:
+                if name in rebound(statement):
+                    return None
+        elif not isinstance(statement, cst.FunctionDef) and name in rebound(statement):
             return None
     return None
 
 
 @known_of_nodes
-def _rebound(statement: Statement) -> frozenset[str]:
-    """Returns the names that a statement gives another value, perhaps below a test; of a plain assignment none."""
-    kinds = (cst.AugAssign,) if isinstance(statement, cst.SimpleStatementLine) else (cst.AugAssign, cst.AssignTarget, cst.For)
-    return frozenset(simple_name(one.target) for one in nodes(statement, *kinds) if isinstance(one, kinds)) - {""}
+def rebound(statement: cst.CSTNode) -> frozenset[str]:
+    """Returns the names that a statement gives values, perhaps below a test; not those of objects that it only changes.
+
+    Example:
+        >>> sorted(rebound(cst.parse_statement("a, (b, c.d), e[0] = f")))
+        ['a', 'b']
+    """
+    kinds = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr)
+    pending: list[cst.CSTNode] = [one.target for one in nodes(statement, *kinds) if isinstance(one, kinds)]
+    found = set[str]()
+    while pending:
+        target = pending.pop()
+        if isinstance(target, cst.Tuple | cst.List):
+            pending += [one.value for one in target.elements]
+        found.add(simple_name(target))
+    return frozenset(found - {""})
 
 
 def assigned_value(statement: Statement) -> cst.BaseExpression | None:

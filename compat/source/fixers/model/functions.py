@@ -96,7 +96,7 @@ INITIAL = "tensorflow.train.init_from_checkpoint"
 
 _MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
            "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
-_DEFAULTS_OF_SCOPES = frozenset({"set_custom_getter", "set_dtype", "set_initializer", "set_partitioner", "set_regularizer"})
+_DEFAULTS_OF_SCOPES = frozenset({"set_custom_getter", "set_initializer", "set_partitioner", "set_regularizer"})
 """Methods of a scope that change how its variables are made."""
 ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
 """Function that makes no variables, and its method that makes others share theirs."""
@@ -343,7 +343,7 @@ class _Analysis:
                 part.name.value
                 for each in reached
                 for part in nodes(each, cst.FunctionDef)
-                if isinstance(part, cst.FunctionDef)
+                if isinstance(part, cst.FunctionDef) and reads_and_writes(part.body)[1] & self._script.attributes
             }
             left = (reads_and_writes(one)[0] | inner) & self._script.methods
             if left and not isinstance(one, cst.FunctionDef):
@@ -486,6 +486,7 @@ class _Analysis:
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
             self._check(statement)
+            self._check_asked(statement)
             for name in self._reached([statement])[0] & _OF_GRAPHS:
                 message = "there is no graph that has them; use the model's own variables"
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), message)
@@ -561,7 +562,6 @@ class _Analysis:
             updates: True for one of updates that stay as they are.
         """
         self._check_imported(statement, updates)
-        self._check_asked(statement, updates)
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
             name = self._script.called(call)
@@ -588,10 +588,10 @@ class _Analysis:
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
 
-    def _check_asked(self, statement: Statement, updates: bool) -> None:
+    def _check_asked(self, statement: Statement) -> None:
         """Raises for a function that asks for what all layers made: outside of a graph, there is none that it finds."""
         asking = [name for name in self._reached([statement])[1] if self._asks_whole_model(self._own[name])]
-        if asking and not updates:
+        if asking:
             message = (
                 "it asks for what all layers made, which only the model knows; ask in the model function, and give it that"
             )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Statement, is_text, reads_and_writes, rebound
 from estimator_bridge.compat.source.fixers.model.layers import layer_function
 from estimator_bridge.compat.source.fixers.model.returning import assigning, ends, jumps
 from estimator_bridge.compat.source.fixers.script import (
@@ -274,9 +274,13 @@ class _Putting:
             return None
         if (assignment is None) is not (not left):
             return None
+        shared = _shared(body, given)
+        if shared:
+            same = {shared.get(name, name): value for name, value in given.items()}
+            return self._statements(statement, self._script.renamed(function, shared), taken, same)
         passed = {name: value for name, value in given.items() if code(value) != name}
         read = {name for value in passed.values() for name in reads_and_writes(value)[0]}
-        own = _bound(body) - self._script.attributes
+        own = _bound(body) - self._script.attributes - {name for name in _changed(body) if name in given and name not in passed}
         clashing = (own | set(passed)) & taken | set(passed) & {*read, *_PARAMETERS}
         if clashing:
             names = {name: _free(_renamed(function, name), taken | own | read) for name in clashing}
@@ -389,6 +393,18 @@ def _given(call: cst.Call, function: cst.FunctionDef) -> Arguments | None:
     defaults = {one.name.value: one.default for one in parameters.params if one.default is not None}
     values = {**defaults, **given}
     return values if set(values) == {one.name.value for one in parameters.params} else None
+
+
+def _changed(body: Sequence[Statement]) -> Set[str]:
+    """Returns the names whose objects statements change, and that they give no other value."""
+    return _bound(body) - frozenset[str]().union(*map(rebound, body))
+
+
+def _shared(body: Sequence[Statement], given: Arguments) -> dict[str, str]:
+    """Returns the parameters whose objects a function changes, with the names that these have where it is called."""
+    names = {name: simple_name(given[name]) for name in _changed(body) if name in given}
+    known = {one for each in body for part in reads_and_writes(each) for one in part} | given.keys()
+    return {name: other for name, other in names.items() if other and other not in known}
 
 
 def _assigned(target: cst.Name, value: cst.BaseExpression) -> cst.SimpleStatementLine:

@@ -268,8 +268,13 @@ class Lifting:
         """
         pieces = [self.resolved(one, of_name=True) for one in (*scopes, name)]
         owner, _, own = "/".join(map(_text, pieces)).rpartition("/")
-        found = {named.layer.attribute for (_, one), named in self._named.items() if one == f'"{owner}"'}
-        return f"self.{found.pop()}.{own}" if len(found) == 1 and own in _OF_LAYERS else ""
+        found = [named for (_, one), named in self._named.items() if one == f'"{owner}"' and self._is_made(named, own)]
+        return f"self.{found[0].layer.attribute}.{own}" if len(found) == 1 and all(map(_is_written, pieces)) else ""
+
+    def _is_made(self, named: _Named, variable: str) -> bool:
+        """Returns True if a layer has a variable in each call that comes here."""
+        known = variable in OF_LAYERS and not (variable == "bias" and "use_bias" in named.layer.made)
+        return known and all(self._branches.get(test, not side) == side for test, side in named.branches.items())
 
     def made_once(self, call: cst.Call, old: cst.Call) -> str:
         """Returns the attribute for an object of Keras that the script makes itself: one for each place that makes it.
@@ -434,6 +439,10 @@ class Lifting:
         self._readers.update(dict.fromkeys(read, old))
 
 
+def _is_written(name: cst.BaseExpression) -> bool:
+    return isinstance(name, cst.SimpleString)
+
+
 def _text(name: cst.BaseExpression) -> str:
     """Returns a name without its quotes; of one that is computed, the expression."""
     return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else code(name)
@@ -506,7 +515,7 @@ def _joined(pieces: Sequence[cst.BaseExpression]) -> str:
     return " + ".join([*parts, f'"{text}"'] if text else parts)
 
 
-_OF_LAYERS = ("kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance")
+OF_LAYERS = ("kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance")
 """Variables that Keras gives the names of TensorFlow 1."""
 _OF_MODEL = frozenset(
     {

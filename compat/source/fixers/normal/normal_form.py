@@ -236,7 +236,9 @@ class _NormalForm(cst.CSTTransformer):
         if given is not None and given.keys() <= {*parameters} - _NOT_TAKEN and not both:
             return updated_node.with_changes(func=cst.Name(own))
         if self._script.called(original_node) == "tensorflow.get_variable":
-            return updated_node.with_changes(args=[_of_whole_numbers(one) for one in updated_node.args])
+            return updated_node.with_changes(
+                args=[*map(_of_whole_numbers, range(4), updated_node.args), *updated_node.args[4:]]
+            )
         batched = self._batched(original_node, updated_node)
         if batched is not None:
             return batched
@@ -284,9 +286,10 @@ def _public(script: Script, node: cst.BaseExpression) -> str:
     return name.replace("tensorflow", "tf", 1) if name and ".python." not in name else ""
 
 
-def _of_whole_numbers(argument: cst.Arg) -> cst.Arg:
-    """Returns a shape with quotients as whole numbers, as TensorFlow 1 takes them: ``[n / 2, 3]``."""
-    if not isinstance(argument.value, cst.List | cst.Tuple) or (argument.keyword and argument.keyword.value != "shape"):
+def _of_whole_numbers(place: int, argument: cst.Arg) -> cst.Arg:
+    """Returns the shape of a variable with quotients as whole numbers, as TensorFlow 1 takes them: ``[n / 2, 3]``."""
+    is_shape = place == 1 if argument.keyword is None else argument.keyword.value == "shape"
+    if not is_shape or not isinstance(argument.value, cst.List | cst.Tuple):
         return argument
     quotients: dict[cst.BaseExpression, cst.BaseExpression] = {
         one: parsed(f"int({code(one)})")
