@@ -16,6 +16,12 @@ class Doubled(object):
         return tf.layers.dense(net, self.size())
 
 
+def gathered(net, ends):
+    net = tf.layers.dense(net, 5, tf.nn.relu, name="gathered")
+    ends["gathered"] = net
+    return net
+
+
 def model_fn(features, labels, mode):
     net = features["x"]
     for place in range(2):
@@ -28,8 +34,10 @@ def model_fn(features, labels, mode):
     with tf.name_scope("middle"):
         doubled = Doubled(9)
         net = doubled(net)
+    ends = {}
+    net = gathered(net, ends)
     with tf.name_scope("head"):
-        logits = tf.layers.dense(net, 3)
+        logits = tf.layers.dense(net + ends["gathered"], 3)
     penalized = [one for one in tf.trainable_variables() if not one.name.startswith(UNPENALIZED)]
     penalty = tf.add_n([tf.nn.l2_loss(one) for one in penalized])
     with tf.variable_scope("outer/inner", reuse=True):

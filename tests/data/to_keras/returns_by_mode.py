@@ -57,8 +57,9 @@ def model_fn(features, labels, mode):
     rate = 0.1 / len(features)
     if SLOWLY:
         rate *= 0.5
-    optimizer = tf.train.GradientDescentOptimizer(0.1)
-    if rate > 0:
+    optimizer = tf.train.AdamOptimizer(0.1)
+    optimizer, least = tf.train.GradientDescentOptimizer(0.1), 0
+    if rate > least:
         optimizer = tf.train.AdagradOptimizer(rate)
     train_op = optimizer.minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)

@@ -126,6 +126,15 @@ def a_penalty_of_global_variables(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+def a_variable_of_a_layer_in_a_loop(features, labels, mode):
+    net = features["x"]
+    for place in range(2):
+        net = tf.layers.dense(net, 4, name="layer_%d" % place)
+    with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
+        kernel = tf.get_variable("layer_0/kernel", [4, 4])
+    return spec(mode, net + tf.reduce_sum(kernel), labels)
+
+
 def a_metric_beside_the_loss(features, labels, mode):
     net = tf.layers.dense(features["x"], 1)
     if net.shape[1] == 1:
@@ -156,6 +165,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_property_of_a_copy),
     tf.estimator.Estimator(a_penalty_of_what_all_layers_made),
     tf.estimator.Estimator(a_penalty_of_global_variables),
+    tf.estimator.Estimator(a_variable_of_a_layer_in_a_loop),
     tf.estimator.Estimator(a_metric_beside_the_loss),
     built(Net()),
 ]

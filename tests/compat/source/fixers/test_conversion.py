@@ -268,6 +268,7 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
         "layers of Keras take nothing from scopes",
         "it asks for what all layers made, which only the model knows",
         "there is no graph that has them",
+        "it may be a variable of a layer, which Keras makes",
         "it makes layers",  # Net
         "it depends on config, a value of the network",
         "what computes the loss makes it, too, and each step would make it anew",
@@ -283,6 +284,16 @@ def test_a_variable_in_a_scope_that_is_entered_again_is_marked() -> None:
     assert converted_once(text, shim=True).complete
     human = [change.name for change in converted_once(looped, shim=True).changes if change.outcome is Outcome.HUMAN]
     assert "tf.Variable" in human
+
+
+def test_what_only_reports_and_values_that_are_no_shapes_stay() -> None:
+    """A function that shows all variables is left out; quotients of an initial value stay quotients."""
+    text = (SCRIPTS / "chosen_values.py").read_text()
+    shown = "def show():\n    print(len(tf.trainable_variables()))\n\n\ndef model_fn("
+    text = text.replace("def model_fn(", shown).replace("    loss = tf.losses", "    show()\n    loss = tf.losses")
+    assert converted_once(text).complete
+    made = converted_once("import tensorflow as tf\ntf.get_variable('w', [6 / 2], tf.float32, [1 / 3, 1.0, 1.0])\n").text
+    assert "[int(6 / 2)], tf.float32, [1 / 3, 1.0, 1.0]" in made
 
 
 def test_a_loss_that_nothing_computes_is_marked() -> None:
