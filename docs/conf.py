@@ -43,7 +43,7 @@ html_show_sphinx = False
 
 def execute_tutorial(app: Sphinx, page: str, source: list[str]) -> None:
     """Puts what the commands of the tutorial print now in the place of what they printed."""
-    if app.config.runs_tutorial and app.srcdir / f"{page}.md" == tutorial.PAGE:
+    if app.config.runs_tutorial and page.endswith(f"/{tutorial.PAGE.stem}"):
         with tempfile.TemporaryDirectory() as folder:
             source[0] = tutorial.refreshed(source[0], Path(folder))
 
