@@ -239,7 +239,7 @@ def test_a_separator_behind_two_scripts_belongs_to_neither(
     scripts = [write(tmp_path / f"{name}.py", "") for name in ("old", "new")]
     orders: list[Order] = []
 
-    def failing(order: Order, watch: object) -> float:
+    def failing(order: Order, *_: object) -> float:
         orders.append(order)
         raise BridgeError("ended")
 

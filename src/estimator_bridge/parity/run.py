@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.metadata
+import itertools
 import json
 import math
 import os
@@ -34,7 +35,7 @@ from estimator_bridge.parity.reference.three_sides import check_reference, with_
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
 from estimator_bridge.parity.rewrite.plan import RewritePlan, check_keras
-from estimator_bridge.parity.side import GO, Order
+from estimator_bridge.parity.side import ALONE, GO, Order
 from estimator_bridge.script.quiet import quiet_start_up
 from estimator_bridge.script.run import Script
 
@@ -166,8 +167,8 @@ def compare(
             for side in ((REFERENCE, *SIDES) if reference else SIDES)
         }
         with Ahead() as ahead:
-            for side, following in zip(orders, [*list(orders)[1:], None], strict=True):
-                ahead.following = orders[following] if following else None
+            for side, following in itertools.zip_longest(orders, [*orders][1:]):
+                ahead.following = orders.get(following)
                 seconds[side] = run_side(orders[side], watch, ahead)
                 trace = orders[side].traces(side)[0]
                 if exported := list(trace.events("exported")):
@@ -232,7 +233,8 @@ def compare_rewrite(
 ) -> ParityResult:
     """Runs an old script on the legacy path and its rewrite in tf_keras, and compares what they did.
 
-    The rewrite runs twice: with anchors, for the verdict, and freely, for information. If losses part between anchors for no reason that
+    The rewrite runs twice: with anchors, for the verdict, and freely, for information. Then its first steps run without anything replaced,
+    which shows that it can train by itself. If losses part between anchors for no reason that
     a rule finds, it runs once more, with values that differ in their last place: rounding may have grown. If that does not explain it,
     both scripts run once more with anchors at each step, as far as these fit into their limit. If the forward passes differ, the first step of
     the rewrite runs once more, and shows the first operation that computes something else.
@@ -287,19 +289,22 @@ def _rewrite(
 ) -> ParityResult:
     """Runs both scripts in a folder, and compares them."""
     free = dataclasses.replace(plan, is_free=True)
-    plans = {"legacy": plan, "new": plan, "free": free}
+    plans = {"legacy": plan, "new": plan, "free": free, ALONE: plan}
     orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
-    seconds = {"legacy": run_side(orders.pop("legacy"), watch)}
-    old = Trace(Path(folder) / "legacy")
-    check_has_trained(old)
-    seconds |= {side: run_side(order, watch) for side, order in orders.items()}
+    old, seconds = Trace(Path(folder) / "legacy"), {}
+    with Ahead() as ahead:
+        for side, following in itertools.zip_longest(orders, [*orders][1:]):
+            ahead.following = orders.get(following)
+            seconds[side] = run_side(orders[side], watch, ahead)
+            if side == "legacy":
+                check_has_trained(old)
     if noise:
         again = _run_again(orders["new"], seconds, watch)
     from estimator_bridge.parity.rewrite.judging import judge_rewrite
 
     command = (str(script), str(plan.script), *script.args)
     judged = functools.partial(judge_rewrite, plan=plan, command=command, thresholds=thresholds)
-    new, freely = (order.trace(side) for side, order in orders.items())
+    new, freely = (orders[side].trace(side) for side in ("new", "free"))
     watch("new", {"event": "judging"})
     result = judged(old, new, freely)
     if result.cause and (side := _MORE.get(result.cause.name)):
@@ -516,8 +521,9 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
         else ["estimator-bridge", "run", "--path", "legacy" if order.side == "legacy" else "modern"]
     )
     command = shlex.join([*start, *str(script).split(" "), *script.args])
+    what = f"{script} fails without a comparison" if order.side == ALONE else f"The {order.side} side could not run {script}"
     return BridgeError(
-        f"The {order.side} side could not run {script}: it ended with exit code {code}.",
+        f"{what}: it ended with exit code {code}.",
         expected="a script that runs to its end",
         received="\n    ".join(["it ended with", *lines[-_LINES_SHOWN:]]) if lines else "no output",
         fix=f"Correct the error that this command shows: {command}; or read {order.side}.log in the folder that --keep names.",

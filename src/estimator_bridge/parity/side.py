@@ -36,6 +36,7 @@ from estimator_bridge.runtime.user_code import is_users
 from estimator_bridge.script.run import Script, run_as_main, run_legacy, run_modern
 from estimator_bridge.script.tracebacks import run_as_python_does
 
+ALONE = "alone"  # a run of the new script by itself, as far as it needs to show that it can train
 GO = b"g"
 """What a side reads on stdin when its script may run: until then it has only imported TensorFlow."""
 _may_run = threading.Event()
@@ -107,7 +108,7 @@ def main(text: str) -> int:
         shutil.rmtree(order.trace(order.side).folder, ignore_errors=True)  # of a start with ports that were taken
     else:
         _end_with_parent(lambda: os._exit(1))
-        if order.plan is None and order.side != order.recorded:
+        if order.side != order.recorded:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the side that is recorded meanwhile
     trace = order.trace(order.side)
     trace.make()
@@ -172,11 +173,21 @@ def read_plan(fields: dict[str, Any] | None) -> RewritePlan | None:
 
 
 def _run_new(order: Order, trace: Trace) -> int:
+    import tf_keras  # noqa: F401 -- it takes seconds, in which the side before this one may still run
+
     from estimator_bridge.parity.recording.free_side import prepare_keras
+    from estimator_bridge.parity.rewrite import alone
     from estimator_bridge.parity.rewrite.new_side import prepare
 
+    _may_run.wait()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     assert order.plan
-    check = prepare(trace, order.trace("legacy"), order.plan) if order.seed is None else prepare_keras(trace, order.seed)
+    if order.side == ALONE:
+        check = alone.prepare(trace)
+    elif order.seed is not None:
+        check = prepare_keras(trace, order.seed)
+    else:
+        check = prepare(trace, order.trace("legacy"), order.plan)
     script = order.plan.script
     code = run_as_python_does(lambda: run_as_main(script))
     if not code:  # else the script's own error says more

@@ -208,3 +208,14 @@ def test_the_first_value_of_a_step_that_runs_eagerly_is_named_by_its_line(tmp_pa
 
     assert result.cause is not None
     assert (result.cause.name, f"new Relu (new.py:{line})" in result.cause.seen) == (CauseName.ACTIVATION, True)
+
+
+def test_a_rewrite_that_trains_on_recorded_batches_alone_is_not_equal(tmp_path: Path) -> None:
+    right, new = (DATA / "mlp_new.py").read_text(), tmp_path / "new.py"
+    new.write_text(right.replace("> 0).astype(np.int32)", "> 0).astype(np.int32) + 1"))
+    assert new.read_text() != right
+
+    with pytest.raises(BridgeError, match="outside the valid range") as raised:
+        compare_rewrite(Script(str(DATA / "mlp_old.py")), RewritePlan(Script(str(new))), steps=5)
+
+    assert "fails without a comparison" in raised.value.what

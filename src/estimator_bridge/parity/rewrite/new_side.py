@@ -47,7 +47,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     loops.intercept(session, tf_keras)
     if not (plan.is_free or plan.is_shaken or plan.looks):
         exports.intercept(session)
-    _keep_checkpoints_apart(trace.folder)
+    keep_checkpoints_apart(trace.folder)
 
     def check() -> None:
         session.open_loop()
@@ -66,7 +66,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     return check
 
 
-def _keep_checkpoints_apart(folder: Path) -> None:
+def keep_checkpoints_apart(folder: Path) -> None:
     """Makes checkpoints of the script stay below a folder, so that no run goes on from those of another one."""
     import tensorflow as tf
 

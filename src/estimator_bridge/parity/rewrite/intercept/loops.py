@@ -34,7 +34,7 @@ def intercept(session: Session, keras: Any) -> None:
         (keras.optimizers.Optimizer, things.made_optimizers),
         (keras.optimizers.legacy.Optimizer, things.made_optimizers),
     ):
-        wrap(kind, __init__=_remember(made))
+        wrap(kind, __init__=remember(made))
 
     def loop_over(dataset: Any, batches: Iterator[Any], place: tuple[str, int]) -> _Loop:
         session.write_order(dataset)
@@ -68,7 +68,9 @@ def intercept(session: Session, keras: Any) -> None:
     wrap(tf.distribute.Strategy, experimental_distribute_dataset=distribute)
 
 
-def _remember(made: list[Any]) -> Callable[..., None]:
+def remember(made: list[Any]) -> Callable[..., None]:
+    """Returns a function for ``wrap`` of a class's ``__init__``, which adds a weak reference to each object that it makes to a list."""
+
     def init(original: Callable[..., None], thing: Any, *args: Any, **kwargs: Any) -> None:
         original(thing, *args, **kwargs)
         if not any(other() is thing for other in made):
