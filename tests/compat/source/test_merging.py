@@ -166,3 +166,11 @@ def test_what_a_package_gives_on_stays_in_its_module() -> None:
     found = merged({**files, "train.py": SCRIPT.replace("from net.blocks import build, WIDTH", "from net import build, WIDTH")})
     assert "def build(x, units):" in found["train.py"].text
     assert "net/blocks.py" not in found
+
+
+def test_a_function_may_have_its_modules_name() -> None:
+    """In the package the name means the function then, as Python finds it."""
+    files = {**FILES, "net/__init__.py": "from .build import build\n", "net/build.py": BLOCKS}
+    for given in ("from net import build", "from net.build import build"):
+        found = merged({**files, "train.py": SCRIPT.replace("from net.blocks import build, WIDTH", f"{given}\nWIDTH = 6")})
+        assert "def build(x, units):" in found["train.py"].text
