@@ -173,7 +173,7 @@ class Modules:
         for folder in folders:
             for length in range(len(parts), -1 if level else 0, -1):
                 base = folder.joinpath(*parts[:length])
-                if length == len(parts) and self._is_given_by_package(base):
+                if 0 < length == len(parts) and self._is_given_by_package(base):
                     continue
                 for path in (*([base.with_suffix(".py")] if length else []), base / "__init__.py"):
                     other = self.file(path) if path in self._texts else None
@@ -185,7 +185,7 @@ class Modules:
         """Returns True if a package binds the name of its module to something else, as ``from .block import block`` does."""
         init = module.parent / "__init__.py"
         package = self.file(init) if init in self._texts else None
-        bindings = package.names.module.bindings.get(module.name, ()) if package is not None else ()
+        bindings = list(package.names.module.bindings.get(module.name, ())) if package is not None else []
         return bool(bindings) and bindings[-1].origin != f".{module.name}"
 
     def makes_layers(self, file: _File, name: str) -> bool:

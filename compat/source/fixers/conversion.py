@@ -36,7 +36,8 @@ from estimator_bridge.compat.source.fixers.keras_objects import with_old_default
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
-from estimator_bridge.compat.source.fixers.model.functions import ModelFunction, Way, take_apart
+from estimator_bridge.compat.source.fixers.model.function.analysis import take_apart
+from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.layers import (
     FUSED_NORMS,
     LAYER_OF_NETWORK,

@@ -22,7 +22,10 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     tainted_by,
     unwrapped,
 )
-from estimator_bridge.compat.source.fixers.model.functions import ASKED, INITIAL, ModelFunction, asked_scope, of_whole_model
+from estimator_bridge.compat.source.fixers.model.function.analysis import INITIAL
+from estimator_bridge.compat.source.fixers.model.function.definitions import ASKED
+from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction
+from estimator_bridge.compat.source.fixers.model.function.whole_model import asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import (
     EQUAL,
     frozen,

@@ -1,0 +1,1 @@
+"""What a model function consists of: network, loss, metrics, predictions and updates."""

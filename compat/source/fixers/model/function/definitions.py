@@ -1,0 +1,93 @@
+"""The functions and classes of a script that a model function calls, and if they make layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.flow import Statement, assigned_target, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.function.whole_model import of_whole_model
+from estimator_bridge.compat.source.fixers.model.layers import VARIABLE
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
+
+_MAKERS = ("tensorflow.layers.", "tensorflow.get_variable", VARIABLE, "tensorflow.variable_scope", "tensorflow.feature_column.input_layer",
+           "tensorflow.feature_column.linear_model", "tensorflow.contrib.")  # fmt: skip
+ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
+"""Function that makes no variables, and its method that makes others share theirs."""
+
+
+class Definitions:
+    """What a model function finds by its names.
+
+    Args:
+        script: Script around the function.
+        function: The function.
+    """
+
+    def __init__(self, script: Script, function: cst.FunctionDef) -> None:
+        self._script, self._function = script, function
+        names = [parameter.name.value for parameter in function.params.params]
+        self.own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
+        local = reads_and_writes(function.body)[1].union(names)
+        lines = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
+        values = {simple_name(assigned_target(one)): assigned_value(one) for one in lines}
+        self._of_module = {name: value for name, value in values.items() if name and value is not None and name not in local}
+        within = [one for one in nodes(function.body, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
+        counts = Counter(one.name.value for one in within)
+        beside = [one for outer in around(script, function) for one in outer.body.body if isinstance(one, cst.FunctionDef)]
+        self.own |= {one.name.value: one for one in beside if one is not function}
+        self.own |= {one.name.value: one for one in within if counts[one.name.value] == 1}
+        defined = (one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef))
+        self.own |= {
+            one.name.value: one for one in defined if one.name.value in script.methods
+        }  # also of functions that it calls
+
+    def makes_layers(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
+        if name in self._of_module and name not in self.own | dict.fromkeys(seen):
+            return any(self.makes_layers(other, seen | {name}) for other in reads_and_writes(self._of_module[name])[0])
+        if name not in self.own or name in seen:
+            return False
+        named = (self._script.name(node) for node in nodes(self.own[name], cst.Attribute))
+        if any(one.startswith(_MAKERS) and (one != ASKED or _SHARES in code(self.own[name])) for one in named):
+            return True
+        return any(self.makes_layers(other, seen | {name}) for other in reads_and_writes(self.own[name])[0])
+
+    def reached(self, start: Sequence[cst.CSTNode]) -> tuple[set[str], frozenset[str]]:
+        """Returns the imported names in some nodes and in the script's functions and classes that they read, and the names of these."""
+        pending, own, found = [*start], set[str](), set[str]()
+        while pending:
+            one = pending.pop()
+            found.update(self._script.name(part) for part in nodes(one, cst.Attribute, cst.Name))
+            more = (reads_and_writes(one)[0] & (self.own.keys() | self._of_module.keys())) - own
+            pending += [self.own.get(name) or self._of_module[name] for name in more]
+            own |= more
+        return found, frozenset(own & self.own.keys())
+
+    def makes(self, statement: Statement) -> bool:
+        """Returns True for a statement that makes layers or variables, by itself or by functions of the script."""
+        return self.makes_variables(statement) or any(self.makes_layers(name) for name in reads_and_writes(statement)[0])
+
+    def makes_variables(self, statement: Statement) -> bool:
+        """Returns True for a statement that makes layers or variables by itself."""
+        names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
+        return any(name.startswith(_MAKERS) for name in names)
+
+    def asks_whole_model(self, statement: cst.CSTNode) -> bool:
+        """Returns True for a statement, function or class that asks for what all layers made."""
+        return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
+
+    def updates_run(self, text: str) -> bool:
+        """Returns True if the updates of batch norm in a source text are run."""
+        asked = ("tensorflow.GraphKeys.UPDATE_OPS", OPTIMIZE_LOSS)
+        at_once = "updates_collections=None" in text.replace(" ", "")
+        return at_once or any(name in asked for name in self.reached([self._function])[0])
+
+
+def around(script: Script, function: cst.FunctionDef) -> list[cst.FunctionDef]:
+    """Returns the functions around a function, the outermost first."""
+    every = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef) and one is not function]
+    return [one for one in every if any(inner is function for inner in nodes(one.body, cst.FunctionDef))]

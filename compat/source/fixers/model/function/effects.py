@@ -1,0 +1,81 @@
+"""Statements that only give values to names or show them: what nothing reads of them can be left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.script import Script, code, simple_name
+
+_WITHOUT_EFFECT = (
+    "tensorflow.set_random_seed",
+    "tensorflow.summary.",
+    "tensorflow.contrib.summary.scalar",
+    "tensorflow.logging.",
+    "tensorflow.identity",
+    "logging.",
+    "tensorflow.assert_",
+)
+"""Calls that train nothing; ``fit`` writes losses and metrics by its own callback."""
+_LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|critical|exception)")
+"""Calls of a logger, wherever it was made."""
+
+
+_CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
+"""Packages whose functions change what is computed though nothing reads their value, such as seeds."""
+
+
+class Effects:
+    """What statements of a model function do beside giving values to names.
+
+    Args:
+        script: Script around the function.
+        own: The script's functions and classes, by their names.
+    """
+
+    def __init__(self, script: Script, own: Mapping[str, cst.CSTNode]) -> None:
+        self._script, self._own = script, own
+
+    def is_harmless(self, statement: cst.CSTNode) -> bool:
+        """Returns True for a statement that only gives values to names, or shows them, perhaps below a test."""
+        if isinstance(statement, cst.With) or (isinstance(statement, cst.For) and statement.orelse is None):
+            return self.is_harmless(statement.body)
+        if isinstance(statement, cst.If):
+            branches = [statement.body, *([statement.orelse] if statement.orelse is not None else [])]
+            return all(self.is_harmless(one) for one in branches)
+        if isinstance(statement, cst.Else | cst.IndentedBlock | cst.SimpleStatementLine):
+            inside = statement.body.body if isinstance(statement, cst.Else) else statement.body
+            return all(self.is_harmless(one) for one in inside)
+        effect = statement.value if isinstance(statement, cst.Expr) else None
+        prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
+        prints |= isinstance(effect, cst.Call) and _LOGS.fullmatch(code(effect.func)) is not None
+        name = self._script.called(effect)
+        prints |= bool(name) and not _CHANGES.match(name) and not self._script.may_make_layers(name)
+        kinds = (
+            cst.Del
+            | cst.Assign
+            | cst.AnnAssign
+            | cst.AugAssign
+            | cst.Assert
+            | cst.Pass
+            | cst.Raise
+            | cst.Import
+            | cst.ImportFrom
+            | cst.FunctionDef
+        )
+        return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+    def only_tells(self, statement: Statement) -> bool:
+        """Returns True for a call of its own that shows values."""
+        only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+        return isinstance(only, cst.Expr) and self.is_harmless(statement)
+
+    def _only_shows(self, call: cst.Call) -> bool:
+        """Returns True for a call of a function of the script that has no effect but to show values."""
+        function = self._own.get(simple_name(call.func))
+        if not isinstance(function, cst.FunctionDef) or simple_name(call.func) in reads_and_writes(function)[0]:
+            return False
+        return self.is_harmless(function.body)
