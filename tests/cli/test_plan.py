@@ -190,15 +190,15 @@ def test_an_example_under_a_mesh_leaves_the_same_checkpoint(tmp_path: Path, exam
 
 @pytest.mark.slow
 def test_workers_that_each_have_a_mesh_leave_the_same_checkpoint(tmp_path: Path) -> None:
-    """Two workers, whose gradients are added up, each on one device, on two, and in a pipeline of two stages."""
+    """Two workers, whose gradients are added up, each on one device, on two, and in a pipeline of two stages; data=2 counts the chief."""
     values = []
-    for name, options in (
-        ("one", []),
-        ("two", ["--mesh", "data=2,model=2"]),
-        ("pipeline", ["--mesh", "pipeline=2", "--micro", "2"]),
+    for name, workers, options in (
+        ("one", "1", []),
+        ("two", "2", ["--mesh", "data=2,model=2"]),
+        ("pipeline", "1", ["--mesh", "pipeline=2", "--micro", "2"]),
     ):
         flags = [f"--model_dir={tmp_path / name}", "--train_steps=10"]
-        command = ["launch", "--worker", "1", "--path", "modern", "--log-dir", f"{name}-logs", *options]
+        command = ["launch", "--worker", workers, "--path", "modern", "--log-dir", f"{name}-logs", *options]
         ended = estimator_bridge_command(*command, DIGITS, *flags, cwd=tmp_path)
         assert ended.code == 0, ended.err[-3000:]
         reader = tf.train.load_checkpoint(str(tmp_path / name))
