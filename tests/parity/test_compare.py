@@ -263,7 +263,8 @@ def test_the_scripts_model_dir_is_read_and_not_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("fail", "code"), [("before", 1), ("after", 3)])
 def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Path) -> None:
     out = tmp_path / "report"
-    command = [sys.executable, "-m", "estimator_bridge", "compare", "--out", str(out), JOB, "--train_steps=2", f"--fail={fail}"]
+    options = ["--out", str(out), "--keep", "--record-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "estimator_bridge", "compare", *options, JOB, "--train_steps=2", f"--fail={fail}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
@@ -272,6 +273,10 @@ def test_a_script_that_fails_is_not_compared(fail: str, code: int, tmp_path: Pat
     report = json.loads((out / "report.json").read_text())
     assert report["verdict"] == "not comparable"
     assert f"exit code {code}" in report["findings"][0]["message"]
+    assert "or read legacy.log in the folder that --keep names." in done.stderr
+    (log,) = tmp_path.glob("estimator-bridge-*/legacy.log")
+    assert f"stays in {log.parent}" in done.stderr
+    assert ("asked to fail" in log.read_text()) is (fail == "before")
     if fail == "before":
         lines = [line.strip() for line in done.stderr.partition("it ended with\n")[2].splitlines() if line.strip()][:3]
         assert [re.sub(r".*/(small_job.py):[0-9]+", r"\1", line) for line in lines] == [

@@ -62,6 +62,21 @@ def test_stages_compute_even_shares_and_begin_with_a_layer(tmp_path: Path) -> No
     assert found.shares[0] == pytest.approx(first_half / (first_half + 4 * layer), rel=0.03)
 
 
+def test_stages_begin_with_a_scope_rather_than_within_one(tmp_path: Path) -> None:
+    """Behind the first layer of the second block, shares are more even, 4,544 and 4,352 in place of 4,288 and 4,608, and 4 numbers cross, not 32."""
+
+    def blocks(features: Any, labels: Any, mode: str) -> Any:
+        net = features["x"]
+        for block, widths in enumerate([(32, 32, 32), (4, 32, 32, 32)]):
+            with v1.variable_scope(f"block_{block}"):
+                for number, width in enumerate(widths):
+                    net = dense(net, width, f"layer_{number}")
+        loss = v1.losses.mean_squared_error(labels, tf.reduce_sum(net, 1, keepdims=True))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    assert cut_of(blocks, tmp_path, 2).begins[1] == "block_1/layer_0/MatMul"
+
+
 def test_a_large_layer_is_a_stage_alone(tmp_path: Path) -> None:
     """3 to 8, 8 to 400, 400 to 8: the second and the third have 6,400 multiplications and additions each."""
     found = cut_of(layers(8, 400, 8), tmp_path, 2)

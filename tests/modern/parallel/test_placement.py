@@ -211,6 +211,23 @@ def test_counters_and_powers_stay_where_tensorflow_puts_them(tmp_path: Path) -> 
     assert placed["embedding/Adam"] == placed["embedding/Adam_1"] == placed["embedding"]
 
 
+def test_tables_are_on_the_host(tmp_path: Path) -> None:
+    """GPUs have no kernels for them, nor for strings."""
+
+    def worded(features: Any, labels: Any, mode: str) -> Any:
+        table = v1.lookup.StaticHashTable(v1.lookup.KeyValueTensorInitializer(["0", "1"], tf.constant([0, 1], tf.int64)), 2)
+        rows = table.lookup(tf.as_string(features["words"] % 3))
+        net = tf.reduce_mean(tf.gather(v1.get_variable("embedding", [3, 4]), rows), 1)
+        loss = v1.losses.mean_squared_error(labels, dense(net, 1, "out"))
+        return spec(mode, loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    model, _ = step_of(worded, tmp_path)
+    found = devices_of(worded, tmp_path / "again", PlacementPlan(2), GPUS)
+    kinds = {op.type: found[op.name] for op in model.graph.get_operations() if op.name in found}
+    assert (kinds["LookupTableFindV2"], kinds["AsString"]) == ("H", "H")
+    assert kinds["MatMul"] in {"0", "1"}
+
+
 def test_a_fragment_keeps_its_devices_and_no_colocation() -> None:
     """TensorFlow refuses a colocation that contradicts a device."""
     with tf.Graph().as_default():

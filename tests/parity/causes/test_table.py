@@ -48,6 +48,13 @@ def test_equal_trainings_have_no_cause(training: Training) -> None:
     assert find_causes(evidence(training, training)) == []
 
 
+def test_penalties_that_nobody_added_are_named() -> None:
+    """The old script only collects them, and the new one adds them to its loss."""
+    found = cause_of(PLAIN, changed(PLAIN, l2=0.1), here={"collected_only": 2})
+    assert found.name is CauseName.REGULARIZER
+    assert "The old script collects 2 regularization losses and never adds them to its loss." in found.change
+
+
 def test_numbers_that_an_optimizer_of_the_scripts_own_keeps_elsewhere_are_no_cause() -> None:
     """Losses part for another reason; Keras' own optimizers have 0 where they have no epsilon."""
     own = changed(ADAM, hyperparameters=(), name="KernelOptimizer")

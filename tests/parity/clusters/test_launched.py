@@ -50,8 +50,11 @@ def test_a_task_that_fails_ends_the_comparison_with_its_own_error(tmp_path: Path
     ("options", "does"),
     [
         (PARAMETER_SERVER, ("in-step",)),
+        (("--ps", 1), ("in-step",)),
         (("--worker", 2, "--ps", 1), ("in-step",)),
+        (("--worker", 3, "--ps", 1), ("in-step",)),
         (("--worker", 1), ("mirrored",)),
+        (("--worker", 2), ("mirrored",)),
         (("--worker", 3), ("mirrored",)),
         (("--worker", 1, "--free-run"), ("mirrored",)),
     ],

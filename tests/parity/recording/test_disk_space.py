@@ -25,7 +25,7 @@ def test_a_known_number_of_batches_is_refused_at_the_first(tmp_path: Path, monke
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(10**9, 0, 10**9))
     with pytest.raises(BridgeError, match="would fill the disk") as refused:
         DiskSpace(tmp_path, 10).check(10**8)
-    assert "1.1 GB for 10 more batches, of 100.0 MB each" in str(refused.value)
+    assert "1.1 GB for 10 more records, of 100.0 MB each" in str(refused.value)
     assert "--record-dir" in str(refused.value)
 
 

@@ -32,6 +32,9 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert result.cause is None
     assert result.losses
     assert result.metrics
+    if name == "deepfm":
+        (free,) = [note for note in result.notes if note.startswith("Without anchors")]
+        assert float(free.partition("the largest rel_diff is ")[2].partition(",")[0]) <= 1e-6
     left = (
         ["slots of the old optimizer"] if name == "towers" else []
     )  # of two optimizers, the converter knows not which has which
@@ -137,6 +140,8 @@ def test_anchors_stay_within_their_limit() -> None:
     assert result.verdict == "equal", result.findings
     assert result.anchors == (1, 2, 3)
     assert [note for note in result.notes if note.startswith("After step 3 there are no anchors: --anchor-limit is reached.")]
+    assert [note for note in result.notes if "at 3 steps: 1, 2, 3 (" in note and note.endswith(" MB on disk, with its own).")]
+    assert [note for note in result.notes if note.startswith("Without anchors, 0 of 10 losses are outside")]
 
 
 def test_kernels_of_one_shape_are_not_paired_by_their_order() -> None:

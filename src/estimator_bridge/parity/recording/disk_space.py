@@ -1,4 +1,4 @@
-"""The disk space that recorded batches need: estimated at the first batch, and looked at again while they are written."""
+"""The disk space that batches or anchors need: estimated at the first one, and looked at again while they are written."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class DiskSpace:
             free = shutil.disk_usage(self._folder).free
             if size * left + _REST > free:
                 raise BridgeError(
-                    "The recorded batches would fill the disk.",
-                    expected=f"{decimal(size * left + _REST)} for {left} more batches, of {decimal(size)} each",
+                    "What is recorded would fill the disk.",
+                    expected=f"{decimal(size * left + _REST)} for {left} more records, of {decimal(size)} each",
                     received=f"{decimal(free)} free in {self._folder}",
                     fix="Compare fewer steps with --steps N, or name a folder on a larger disk with --record-dir DIR.",
                 )

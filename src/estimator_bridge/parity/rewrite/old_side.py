@@ -12,6 +12,7 @@ import tensorflow as tf
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
 from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values
 from estimator_bridge.parity.recording.step_limit import StepLimit
@@ -301,6 +302,7 @@ class _ReferenceHook(TrainHook):
     def _write_anchor(self, session: Any, index: int) -> None:
         if index > FIRST_STEPS and self._progress.bytes + self._size > self._plan.anchor_limit:
             return
+        DiskSpace(self._trace.folder, 1).check(self._size)
         self._progress.bytes += self._size
         self._save(session, f"anchor-{index}")
         self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
