@@ -108,7 +108,7 @@ def _changes(ended: dict[str, Any], order: Order, versions: dict[str, str]) -> s
 def _asked(order: Order) -> dict[str, Any]:
     cluster = read_environment()
     if order.plan and order.side == order.recorded:
-        order = dataclasses.replace(order, plan=dataclasses.replace(order.plan, script=order.script))
+        order = dataclasses.replace(order, plan=dataclasses.replace(order.plan, script=order.script, runs_eagerly=False))
     return {**dataclasses.asdict(order), "directory": str(Path.cwd()), "cluster": cluster and cluster.value}
 
 

@@ -259,7 +259,16 @@ def compare_rewrite(
     check_keras(plan.script)
     ran = functools.partial(_rewrite, script, thresholds=thresholds or Thresholds(), noise=noise, watch=watch)
     with (recordings or Recordings()).folder() as folder:
-        result = ran(folder, plan, steps=steps)
+        try:
+            result = ran(folder, plan, steps=steps)
+        except BridgeError:
+            if not any(Trace(Path(folder) / "new").events("perhaps in a graph")):
+                raise
+            sys.stderr.write(
+                "estimator-bridge: the new script's steps are not seen in its graphs: it runs once more, without.\n"
+            )
+            plan = dataclasses.replace(plan, runs_eagerly=True)
+            result = ran(folder, plan, steps=steps)
         if result.cause and result.cause.name is CauseName.LATER and _fits_each_step(Trace(Path(folder) / "legacy"), plan):
             sys.stderr.write(
                 "estimator-bridge: some losses part after the first steps, and no rule says why: both scripts run once more, "

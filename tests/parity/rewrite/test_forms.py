@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import rel_diff
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import compare_rewrite
@@ -17,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_python")]
 
 FORMS = (
     *("arrays", "generator", "sequence", "class_weight", "validation", "validation_split", "train_on_batch", "train_on_arrays"),
-    *("module", "loose_variables", "strategy", "dictionaries", "eager", "sample_weight"),
+    *("module", "loose_variables", "strategy", "dictionaries", "eager", "iterator", "epoch", "sample_weight"),
 )
 
 
@@ -79,13 +78,6 @@ def test_an_order_that_the_old_script_draws_itself_is_no_fixed_order(tmp_path: P
     result = compare_rewrite(Script(str(DATA / "mlp_old.py"), ("--permuted",)), plan)
 
     assert result.verdict == "equal", result.findings
-
-
-def test_a_batch_that_a_function_takes_from_an_iterator_is_refused_by_name() -> None:
-    plan = RewritePlan(Script(str(DATA / "forms_new.py"), ("--form=iterator",)))
-
-    with pytest.raises(BridgeError, match=r"A tf.function that takes its batch from an iterator cannot be compared"):
-        compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
 
 
 def test_an_old_script_with_a_strategy_of_one_device_is_compared() -> None:

@@ -35,7 +35,12 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
 
     seed_globals()
     tf.random.set_seed(SEED)
+    tf.config.run_functions_eagerly(plan.runs_eagerly)
     session = Session(trace, old, plan)
+    if plan.runs_eagerly:
+        session.note(
+            "The new script's steps are not seen in graphs, as where a tf.function loops over batches: its functions ran without."
+        )
     found = [
         dropout.Site(None if shape is None else tuple(shape), rate)
         for event in old.events("dropout")
@@ -56,6 +61,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
         session.inputs.write(trace)
         session.end()
         if not session.index and any(old.events("step")):
+            trace.write("perhaps in a graph")  # as of a tf.function that loops over a dataset
             raise BridgeError(
                 "The new script trained nothing that could be seen.",
                 expected="fit or train_on_batch of a tf_keras model, or a loop over a tf.data.Dataset with a tf.GradientTape or tf.gradients",

@@ -30,6 +30,7 @@ class RewritePlan:
         forget_bias: Pattern of the scopes of LSTM cells -> their forget_bias; TensorFlow 1's default for others.
         is_free: True to give back no values.
         is_shaken: True to give back values with an error in their last place, which shows what rounding grows to.
+        runs_eagerly: True to execute functions of the new script without graphs, in which their loops over batches cannot be seen.
         looks: True to record what the forward pass of the first step computes, and to end after it.
     """
 
@@ -43,6 +44,7 @@ class RewritePlan:
     is_free: bool = False
     is_shaken: bool = False
     looks: bool = False
+    runs_eagerly: bool = False
 
     def has_anchor(self, step: int, every: int) -> bool:
         """Returns True if a step has an anchor.

@@ -44,13 +44,8 @@ def intercept(session: Session, keras: Any) -> None:
         caller = sys._getframe(2)
         if not is_users(caller.f_code.co_filename):
             return original(dataset)
-        if not tf.executing_eagerly():
-            raise BridgeError(
-                "A loop over a dataset inside a tf.function cannot be compared.",
-                received=f"{caller.f_code.co_filename}:{caller.f_lineno}",
-                fix="Write the loop outside, and a tf.function for one step.",
-            )
         place = caller.f_code.co_filename, caller.f_lineno
+        _check_eager(session, place)
         return loop_over(dataset, original(dataset), place)
 
     def as_numpy(original: Callable[..., Any], dataset: Any) -> Any:
@@ -66,6 +61,17 @@ def intercept(session: Session, keras: Any) -> None:
 
     wrap(tf.data.Dataset, __iter__=iterate, as_numpy_iterator=as_numpy)
     wrap(tf.distribute.Strategy, experimental_distribute_dataset=distribute)
+
+
+def _check_eager(session: Session, place: tuple[str, int]) -> None:
+    """Raises BridgeError where a graph would take batches, whose steps nothing sees; the comparison then runs the script without graphs."""
+    if not tf.executing_eagerly():
+        session.trace.write("perhaps in a graph", place=place)  # AutoGraph raises an error of its own in place of this one
+        raise BridgeError(
+            "A function of a graph takes its batches from a dataset or an iterator.",
+            received=f"a loop over batches of {place[0]}:{place[1]} inside a tf.function",
+            fix="Write the loop outside, and a tf.function for one step.",
+        )
 
 
 def remember(made: list[Any]) -> Callable[..., None]:
@@ -148,16 +154,7 @@ class _Loop:
         return self
 
     def __next__(self) -> Any:
-        if not tf.executing_eagerly():
-            error = BridgeError(
-                "A tf.function that takes its batch from an iterator cannot be compared.",
-                received=f"next() of an iterator of {self._place[0]}:{self._place[1]} inside a tf.function",
-                fix="Call next() outside, and give the tf.function the batch.",
-            )
-            self._session.trace.write(
-                "failed", message=str(error), address=error.address
-            )  # AutoGraph raises an error of its own in its place
-            raise error
+        _check_eager(self._session, self._place)
         self._session.open_loop()
         batch = next(self._batches, None)
         if batch is not None and self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
