@@ -228,7 +228,7 @@ def test_a_mesh_with_a_strategy_of_the_script_is_refused(tmp_path: Path) -> None
     ended = estimator_bridge_command(*command, cwd=tmp_path)
     assert ended.code == 2
     assert "A mesh and RunConfig(train_distribute=MirroredStrategy" in ended.err
-    assert "received: model=2, RunConfig(train_distribute=MirroredStrategy)" in ended.err
+    assert "received: model=2, RunConfig(train_distribute=MirroredStrategyV1)" in ended.err
     assert "Leave out train_distribute: run --path modern --mesh model=2; or leave out the mesh." in ended.err
 
 
