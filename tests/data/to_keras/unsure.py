@@ -146,6 +146,22 @@ def a_metric_beside_the_loss(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops={"error": error})
 
 
+def add_metric(function, name, labels, net, metrics):
+    value = function(labels, net)
+    metrics[name] = value
+
+
+def metrics_that_a_function_fills(features, labels, mode):
+    """A loop binds a name of the next one, too, which the loss does not need."""
+    net, metrics, loss = tf.layers.dense(features["x"], 1), {}, 0.0
+    for name, answers in [("error", labels)]:
+        add_metric(tf.metrics.mean_absolute_error, name, answers, net, metrics)
+    for answers in [labels]:
+        loss += tf.losses.mean_squared_error(answers, net)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
+
+
 def built(network):
     def model_fn(features, labels, mode):
         return spec(mode, network.layer(features["x"]), labels)
@@ -167,5 +183,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_penalty_of_global_variables),
     tf.estimator.Estimator(a_variable_of_a_layer_in_a_loop),
     tf.estimator.Estimator(a_metric_beside_the_loss),
+    tf.estimator.Estimator(metrics_that_a_function_fills),
     built(Net()),
 ]

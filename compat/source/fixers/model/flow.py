@@ -66,6 +66,8 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
         (['f', 'm', 'x'], ['n', 'net'])
         >>> reads_and_writes(cst.parse_statement("def g(a): b = a + c"))
         (frozenset({'c'}), frozenset({'g'}))
+        >>> sorted(reads_and_writes(cst.parse_statement("for a in b: c(a)"))[0])
+        ['b', 'c']
     """
     if isinstance(statement, cst.If | cst.Else | cst.IndentedBlock):  # of its parts: in a block that has changed, most have not
         found = [reads_and_writes(one) for one in children(statement)]
@@ -115,8 +117,18 @@ class _Names(cst.CSTVisitor):
     def visit_AugAssign(self, node: cst.AugAssign) -> None:
         self._bind(node.target)
 
-    def visit_For(self, node: cst.For) -> None:
+    def visit_For(self, node: cst.For) -> bool:
+        targets, inner = _Names(), _Names()
+        targets._bind(node.target)
+        node.body.visit(inner)
+        self.read |= inner.read - inner.own - targets.bound
+        self.written |= inner.written
+        self.bound |= inner.bound
         self._bind(node.target)
+        for part in (node.iter, node.orelse):
+            if part is not None:
+                part.visit(self)
+        return False
 
     def visit_AsName(self, node: cst.AsName) -> bool:
         self._bind(node.name)
@@ -225,7 +237,7 @@ def changed_in_place(statements: Sequence[cst.CSTNode], functions: Sequence[cst.
     for call in (one for each in statements if not isinstance(each, cst.FunctionDef) for one in nodes(each, cst.Call)):
         assert isinstance(call, cst.Call)
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _CHANGING:
-            found.add(_root(call.func.value))
+            found.add(root_of(call.func.value))
         function = named.get(simple_name(call.func))
         if function is None:
             continue
@@ -233,7 +245,7 @@ def changed_in_place(statements: Sequence[cst.CSTNode], functions: Sequence[cst.
         names = [one.name.value for one in function.params.params]
         for place, argument in enumerate(call.args):
             parameter = argument.keyword.value if argument.keyword else names[place] if place < len(names) else ""
-            found |= {_root(argument.value)} if parameter in changed else set()
+            found |= {root_of(argument.value)} if parameter in changed else set()
     return frozenset(found - {""})
 
 
@@ -288,7 +300,7 @@ def _changed_object(line: cst.SimpleStatementLine) -> cst.BaseExpression | None:
     return target.value if isinstance(target, cst.Subscript) else None
 
 
-def _root(node: cst.BaseExpression) -> str:
+def root_of(node: cst.BaseExpression) -> str:
     """Returns the name at the root of a chain of attributes and items."""
     while isinstance(node, cst.Attribute | cst.Subscript):
         node = node.value

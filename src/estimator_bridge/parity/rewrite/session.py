@@ -354,9 +354,13 @@ class Session:
         self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
     def _build(self, model: Any, features: Any) -> None:
-        """Calls a model that has no variables yet with a batch; the script's own call is awaited if that fails."""
+        """Calls a model that has no variables yet with a batch, in a graph as ``fit`` does; if that fails, the script's own call is awaited."""
+        in_graph = tf.function(lambda batch: model(batch, training=False)).get_concrete_function
         try:
-            model(features, training=False)
+            try:
+                in_graph(tf.nest.map_structure(spec_of_value, features))
+            except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
+                model(features, training=False)
         except Exception as error:  # noqa: BLE001 -- of the script's own code
             self._unbuilt[id(model)] = BridgeError(
                 f"The new script's model {model.name} has no variables before its training, and a call with a batch fails.",
@@ -573,6 +577,12 @@ class Session:
         found = dropout.sites.get(outer, [])
         loops = [name for name, _ in dropout.refused.get(outer, [])]
         self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=loops)
+
+
+def spec_of_value(value: Any) -> Any:
+    """Returns the type of a tensor or an array; anything else as it is."""
+    value = tf.convert_to_tensor(value) if isinstance(value, np.ndarray) else value
+    return tf.type_spec_from_value(value) if tf.is_tensor(value) else value
 
 
 def variables_of(thing: Any) -> list[Any]:

@@ -272,6 +272,7 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
         "it makes layers",  # Net
         "it depends on config, a value of the network",
         "what computes the loss makes it, too, and each step would make it anew",
+        "it is not written as one dict",
         "what it calls is only known when the script runs, and may make layers",  # network.layer
     }
     assert "    # estimator-bridge: scope.set_initializer stays" in conversion.text, "above the block"

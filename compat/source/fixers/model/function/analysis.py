@@ -23,6 +23,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned_value,
     branch,
     changed_by_another_name,
+    changed_in_place,
     is_text,
     needed_for,
     reads_and_writes,
@@ -33,7 +34,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 from estimator_bridge.compat.source.fixers.model.function.checks import OF_GRAPHS, UNKNOWN, Checks
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.effects import Effects
-from estimator_bridge.compat.source.fixers.model.function.metric_entries import MetricEntries
+from estimator_bridge.compat.source.fixers.model.function.metric_entries import NOT_ONE_DICT, MetricEntries
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.signatures import Signatures
 from estimator_bridge.compat.source.fixers.model.function.whole_model import of_whole_model
@@ -290,11 +291,12 @@ class _Analysis:
         for call in () if self._shim else self._checks.returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), UNKNOWN)
         own = [self._own[name] for name in self._found.reached(late)[1]]
+        for named in (each for one in (*late, *own) for each in nodes(one, cst.Attribute)):
+            if self._script.name(named).startswith(metrics.PREFIX):
+                message = "what computes the loss makes it, too, and each step would make it anew; write them in statements of their own"
+                raise UnconvertibleError(named, self._script.name(named).replace("tensorflow", "tf", 1), message)
         for made in (each for one in (*late, *own) for each in nodes(one, cst.Call)):
             kept = self._shim and self._script.called(made) != "tensorflow.layers.flatten"
-            if self._script.called(made).startswith(metrics.PREFIX):
-                message = "what computes the loss makes it, too, and each step would make it anew; write them in statements of their own"
-                raise UnconvertibleError(made, self._script.called(made).replace("tensorflow", "tf", 1), message)
             if self._script.called(made) in ("tensorflow.get_variable", VARIABLE) or (
                 kept and layer_function(self._script.called(made))
             ):
@@ -562,6 +564,10 @@ class _Analysis:
                 )
                 raise UnconvertibleError(statement, "the model function", message)
             if not self._effects.is_harmless(statement):
+                functions = [each for each in self._own.values() if isinstance(each, cst.FunctionDef)]
+                measured = self._specs.get(Mode.EVAL, {}).get("eval_metric_ops")
+                if measured is not None and changed_in_place([statement], functions) & _read(measured):
+                    raise UnconvertibleError(statement, "eval_metric_ops", NOT_ONE_DICT)
                 raise UnconvertibleError(
                     statement, "the model function", "nothing reads what this does; move it out of the function"
                 )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Statement, reads_and_writes
-from estimator_bridge.compat.source.fixers.script import Script, code, simple_name
+from estimator_bridge.compat.source.fixers.model.flow import Statement, changed_in_place, reads_and_writes, root_of
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 _WITHOUT_EFFECT = (
     "tensorflow.set_random_seed",
@@ -78,4 +78,8 @@ class Effects:
         function = self._own.get(simple_name(call.func))
         if not isinstance(function, cst.FunctionDef) or simple_name(call.func) in reads_and_writes(function)[0]:
             return False
-        return self.is_harmless(function.body)
+        parameters = {one.name.value for one in function.params.params}
+        stored = [one.target for one in nodes(function.body, cst.AssignTarget) if isinstance(one, cst.AssignTarget)]
+        changed = changed_in_place(function.body.body, [one for one in self._own.values() if isinstance(one, cst.FunctionDef)])
+        changed |= {root_of(one) for one in stored if isinstance(one, cst.Attribute | cst.Subscript)}
+        return parameters.isdisjoint(changed) and self.is_harmless(function.body)

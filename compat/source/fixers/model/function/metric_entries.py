@@ -19,7 +19,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 from estimator_bridge.compat.source.fixers.script import code, simple_name, with_values
 
 _MOST = 5  # names that other names were given
-_NOT_ONE_DICT = "it is not written as one dict; write it so"
+NOT_ONE_DICT = "it is not written as one dict; write it so"
 
 
 class MetricEntries:
@@ -64,7 +64,7 @@ class MetricEntries:
             value = assigned_value(only) if isinstance(only, cst.SimpleStatementLine) and len(body.body) == 1 else None
             raises = isinstance(only, cst.SimpleStatementLine) and isinstance(only.body[-1], cst.Raise) and len(body.body) == 1
             if value is None and not raises:  # another statement may add metrics, or what they read
-                raise UnconvertibleError(choice, "eval_metric_ops", _NOT_ONE_DICT)
+                raise UnconvertibleError(choice, "eval_metric_ops", NOT_ONE_DICT)
             if value is not None:
                 yield from ((key, each, " and ".join(conditions)) for key, each in _dict_items(value, one.spec))
         if isinstance(orelse, cst.If):
@@ -77,7 +77,7 @@ class MetricEntries:
             values = {name: assigned(name, flat) for name in set(reads_and_writes(test)[0]) & self._bound}
             test = with_values(test, {name: value for name, value in values.items() if value is not None})
         if (self._of_batch) & set(reads_and_writes(test)[0]):
-            raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+            raise UnconvertibleError(statement, "eval_metric_ops", NOT_ONE_DICT)
         return code(test)
 
     def _items(self, statement: Statement, one: Branch) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
@@ -86,11 +86,11 @@ class MetricEntries:
             yield from ((key, each, "") for key, each in _given_items(statement))
             return
         if statement.orelse is not None or not isinstance(statement.body, cst.IndentedBlock):
-            raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+            raise UnconvertibleError(statement, "eval_metric_ops", NOT_ONE_DICT)
         test = self._of_hyperparameters(statement.test, one, statement)
         for inner in statement.body.body:
             if not isinstance(inner, cst.SimpleStatementLine):
-                raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+                raise UnconvertibleError(statement, "eval_metric_ops", NOT_ONE_DICT)
             yield from ((key, each, test) for key, each in _given_items(inner))
 
 
@@ -115,7 +115,7 @@ def _dict_items(value: cst.BaseExpression, spec: cst.Call) -> list[tuple[cst.Bas
     if isinstance(value, cst.Call) and code(value.func) == "dict" and all(each.keyword for each in value.args):
         return [(cst.SimpleString(f'"{one.keyword.value}"'), one.value) for one in value.args if one.keyword is not None]
     if not isinstance(value, cst.Dict):
-        raise UnconvertibleError(spec, "eval_metric_ops", _NOT_ONE_DICT)
+        raise UnconvertibleError(spec, "eval_metric_ops", NOT_ONE_DICT)
     return [(each.key if isinstance(each, cst.DictElement) else each.value, each.value) for each in value.elements]
 
 
@@ -132,6 +132,6 @@ def _given_items(statement: Statement) -> list[tuple[cst.BaseExpression, cst.Bas
         return _dict_items(call.args[0].value, call)
     target, value = assigned_target(statement), assigned_value(statement)
     if value is None or not isinstance(target, cst.Subscript) or not isinstance(target.value, cst.Name):
-        raise UnconvertibleError(statement, "eval_metric_ops", _NOT_ONE_DICT)
+        raise UnconvertibleError(statement, "eval_metric_ops", NOT_ONE_DICT)
     key = target.slice[0].slice
     return [(key.value if isinstance(key, cst.Index) else target, value)]

@@ -18,7 +18,7 @@ from estimator_bridge.parity.recording.calls import scalar_metrics
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.intercept import on_batch
 from estimator_bridge.parity.rewrite.intercept.on_batch import NOT_EVALUATED, NOT_PREDICTED, spec_of, write_predicted
-from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded
+from estimator_bridge.parity.rewrite.session import Session, lockstep, recorded, spec_of_value
 from estimator_bridge.runtime.patching import wrap
 
 _DRAWING = threading.Lock()
@@ -42,15 +42,11 @@ def intercept(session: Session, keras: Any) -> None:
 def call_built(session: Session, original: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -> Any:
     """Builds a model in a graph that never runs, before the script's own call of it."""
     if session.awaits(layer):
-        given, named = tf.nest.map_structure(_spec, (args, kwargs))
+        given, named = tf.nest.map_structure(spec_of_value, (args, kwargs))
         with tf.init_scope():
             tf.function(lambda *values, **others: original(layer, *values, **others)).get_concrete_function(*given, **named)
             session.built(layer)
     return original(layer, *args, **kwargs)
-
-
-def _spec(value: Any) -> Any:
-    return tf.type_spec_from_value(value) if tf.is_tensor(value) else value
 
 
 def compile_plainly(session: Session, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
