@@ -209,6 +209,7 @@ class Evidence:
         metrics: Metrics that differ.
         evaluation_batches: Number of batches that each evaluation reads: (old, new).
         evaluation_rows: Sentence about each evaluation for which the new script has other rows.
+        drops_in_evaluation: True if the new script's evaluation surely has dropout, and the old one's has none.
         kept_metrics: Metrics that an evaluation of the new script does not reset before it begins.
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
@@ -227,6 +228,7 @@ class Evidence:
     metrics: tuple[MetricEvidence, ...] = ()
     evaluation_batches: tuple[tuple[int, int], ...] = ()
     evaluation_rows: tuple[str, ...] = ()
+    drops_in_evaluation: bool = False
     kept_metrics: tuple[str, ...] = ()
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)

@@ -215,6 +215,23 @@ def test_losses_that_part_for_no_reason_are_compared_once_more_with_anchors_at_e
     assert any("a second run of both scripts" in note for note in result.notes) is (runs > 5)
 
 
+@pytest.mark.parametrize(("old", "surely", "verdict"), [(0, 2, "different"), (1, 2, "equal"), (0, 0, "equal")])
+def test_dropout_in_an_evaluation_is_a_difference_that_no_metric_needs_to_show(
+    tmp_path: Path, old: int, surely: int, verdict: str
+) -> None:
+    """As of a layer whose weights are zero so far; a mask whose rate is a tensor, or that a branch draws, may drop nothing."""
+    before, after = (traced(tmp_path / name, [1.0, 1.0]) for name in ("old", "new"))
+    before.write("evaluation", call="evaluate-0", losses=[1.0], rows=[8], dropout=old)
+    after.write("evaluation", dropout=2, surely=surely)
+    for trace in (before, after):
+        trace.write("evaluated", call="evaluate-0", name="", metrics={"loss": 1.0, "global_step": 2})
+    plan = RewritePlan(Script("new.py"))
+    result = judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+
+    assert result.verdict == verdict
+    assert (result.cause and result.cause.name) == ("dropout in evaluation" if surely and not old else None)
+
+
 def test_a_comparison_of_the_first_steps_says_that_lengths_were_not_compared(tmp_path: Path) -> None:
     before, after = (traced(tmp_path / name, [1.0, 1.0]) for name in ("old", "new"))
     before.write("limited", steps=2)

@@ -55,9 +55,18 @@ sites: GraphValues[list[Site]] = GraphValues()
 refused: GraphValues[list[tuple[str, Any]]] = GraphValues()
 """Graph -> (name, operation) of each dropout inside of a loop whose turns are not counted, which keeps its own random numbers."""
 drawn: Counter[str] = Counter()
-"""Number of ``masks`` that operations were made for, in any graph or eagerly."""
+"""Number of ``masks`` that operations were made for, in any graph or eagerly, and of those that ``surely`` drop units wherever they are made."""
 _eager: Counter[tuple[Any, ...]] = Counter()
 _turns: list[Any] = []  # of the loops whose body is being built, the outermost first: int64 tensors that count from 0
+
+
+def drawn_since(before: Counter[str]) -> dict[str, int]:
+    """Returns what an evaluation has drawn, as its event says it.
+
+    Args:
+        before: Copy of ``drawn`` at its begin.
+    """
+    return {"dropout": drawn["masks"] - before["masks"], "surely": drawn["surely"] - before["surely"]}
 
 
 def begin_step() -> None:
@@ -154,6 +163,7 @@ def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: A
     seed = tf.stack([key, tf.cast(step(), tf.int64)])
     mask = tf.random.stateless_uniform(shape, seed, dtype=dtype)
     drawn["masks"] += 1
+    drawn["surely"] += bool(site.rate) and not type(tf.compat.v1.get_default_graph()).__name__.startswith("CondBranch")
     if graph is not None:
         sites[graph].append(dataclasses.replace(site, draw=mask.op, number=number if feeds else None))
     return mask

@@ -120,6 +120,7 @@ def gather(old: Trace, new: Trace, looked: Trace | None = None) -> Evidence:
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         other_values=other_values(new),
         evaluation_rows=other_evaluations(new),
+        drops_in_evaluation=here.evaluation_dropout == 0 and any(event.get("surely") for event in new.events("evaluation")),
         kept_metrics=tuple(dict.fromkeys(name for event in new.events("kept metrics") for name in event["names"])),
         evaluation_batches=tuple(tuple(event["batches"]) for event in new.events("evaluated") if "batches" in event),
     )

@@ -129,6 +129,7 @@ def judge_rewrite(
         *_later_updates(new, names, evidence, shaken),
         *_final_variables(old, new, names, evidence, shaken),
         *metric_findings(metrics, thresholds, SIDES),
+        *_evaluation_dropout(evidence),
         *predictions,
         *of_exports,
     ]
@@ -378,6 +379,11 @@ def is_elsewhere(start: Any, here: Any, there: Any, own: Any) -> bool:
     """
     moved, apart, shaken = (float(np.linalg.norm(one - other)) for one, other in ((here, start), (there, here), (own, there)))
     return not apart <= max(DRIFT * moved + ROUNDING, OWN_PARTING * shaken if math.isfinite(shaken) else 0.0)
+
+
+def _evaluation_dropout(evidence: Evidence) -> Iterator[ParityFinding]:
+    if evidence.drops_in_evaluation:
+        yield ParityFinding("metric", "The new script's evaluation has dropout, the old one's has none.")
 
 
 def _without_effect(evidence: Evidence) -> Iterator[str]:

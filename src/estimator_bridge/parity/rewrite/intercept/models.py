@@ -124,10 +124,10 @@ class _Calls:
         given["x"] = lockstep(session, own, recorded(session, event["call"]), event["call"])
         session.leave_step()
         counter = _counter(self._keras)
-        masks = dropout.drawn["masks"]
+        before = dropout.drawn.copy()
         self._add(counter, given)
         results = original(model, **given, **extra, return_dict=True)
-        session.trace.write("evaluation", dropout=dropout.drawn["masks"] - masks)
+        session.trace.write("evaluation", **dropout.drawn_since(before))
         session.evaluated(event, scalar_metrics(results), counter.batches, is_validation)
         if as_dict:
             return results

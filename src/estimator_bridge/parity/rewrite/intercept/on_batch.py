@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class OnBatch:
         self._event: dict[str, Any] | None = None  # the old script's evaluation; None in a prediction
         self._results: list[Any] = []
         self._metrics: list[Any] = []  # values of the metrics' variables after the recorded batches
-        self._masks = 0
+        self._drawn = Counter[str]()
 
     def test(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         """Executes ``test_on_batch``."""
@@ -62,9 +63,10 @@ class OnBatch:
     def end(self) -> None:
         """Writes the evaluation or prediction that the calls so far make."""
         held_out, results, event = self._held_out, self._results, self._event
-        self._held_out, self._results, self._event, self._metrics, masks, self._masks = None, [], None, [], self._masks, 0
+        self._held_out, self._results, self._event, self._metrics = None, [], None, []
+        masks, self._drawn = self._drawn, Counter[str]()
         if held_out and results and event:
-            self._session.trace.write("evaluation", dropout=masks)
+            self._session.trace.write("evaluation", dropout=masks["dropout"], surely=masks["surely"])
             self._session.evaluated(event, scalar_metrics(results[-1]), len(results))
         elif held_out and results:
             write_predicted(self._session, held_out.call, results)
@@ -131,9 +133,9 @@ class OnBatch:
 
     @contextlib.contextmanager
     def _counted_masks(self) -> Iterator[None]:
-        before = dropout.drawn["masks"]
+        before = dropout.drawn.copy()
         yield
-        self._masks += dropout.drawn["masks"] - before
+        self._drawn.update(dropout.drawn_since(before))
 
 
 def intercept(session: Session, keras: Any, optimizers_of: Callable[[Any], list[Any]]) -> None:

@@ -33,7 +33,7 @@ class OwnEvaluation:
         self._session, self._event, self._spec, self._ends = session, event, spec, ends
         self._recorded = recorded(session, event["call"])()
         self._before = [(metric, _state(metric)) for metric in metrics]
-        self._masks = dropout.drawn["masks"]
+        self._drawn = dropout.drawn.copy()
         self._batches = 0
 
     def batches(self, own: Iterator[Any]) -> Iterator[Any]:
@@ -58,7 +58,7 @@ class OwnEvaluation:
         self._ends |= {id(metric): _state(metric) for metric, _ in pairs}
         names = [_old_name(metric.name, self._event["metrics"]) for metric, _ in pairs]
         results = [(name, metric.result()) for name, (metric, _) in zip(names, pairs, strict=True) if names.count(name) == 1]
-        trace.write("evaluation", dropout=dropout.drawn["masks"] - self._masks)
+        trace.write("evaluation", **dropout.drawn_since(self._drawn))
         values = scalar_metrics({name: np.asarray(value) for name, value in results if tf.is_tensor(value)})
         self._session.evaluated(self._event, values, self._batches if is_read_whole else None)
         if is_read_whole:
