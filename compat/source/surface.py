@@ -80,13 +80,13 @@ def canonical(name: str) -> str:
     """Returns the one spelling of a name below ``tensorflow``.
 
     Example:
-        >>> canonical("tensorflow.compat.v1.train.Saver"), canonical("tensorflow.compat.v1")
-        ('tensorflow.train.Saver', 'tensorflow')
+        >>> canonical("tensorflow.compat.v1.train.Saver"), canonical("tensorflow_estimator.estimator.Estimator")
+        ('tensorflow.train.Saver', 'tensorflow.estimator.Estimator')
     """
+    if name.startswith(("tensorflow_estimator.python.", "tensorflow_estimator.estimator.", "tensorflow_estimator.compat.v1.")):
+        name = name.replace("tensorflow_estimator", "tensorflow", 1)
     while name.startswith("tensorflow.compat.v1.") or name == "tensorflow.compat.v1":
         name = "tensorflow" + name.removeprefix("tensorflow.compat.v1")
-    if name.startswith("tensorflow_estimator.python."):
-        name = name.replace("tensorflow_estimator", "tensorflow", 1)
     return name
 
 

@@ -54,7 +54,7 @@ def by_optimize_loss(features, labels, mode, params):
     outputs = network(features, mode)
     loss = tf.losses.mean_squared_error(labels, outputs)
     step = tf.contrib.framework.get_global_step()
-    train_op = tf.contrib.layers.optimize_loss(loss, step, params["rate"], optimizer="Momentum", clip_gradients=0.7)
+    train_op = tf.contrib.layers.optimize_loss(loss, step, params["rate"], optimizer=params["named"], clip_gradients=0.7)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
@@ -68,7 +68,7 @@ def read(dataset):
     return lambda: dataset().make_one_shot_iterator().get_next()
 
 
-params = tf.contrib.training.HParams(rate=0.05, clip=0.3, kind="momentum").values()
+params = tf.contrib.training.HParams(rate=0.05, clip=0.3, kind="momentum", named="Momentum").values()
 kind = sys.argv[1] if len(sys.argv) > 1 else "all"
 if kind == "value":
     estimator = tf.estimator.Estimator(by_value, params=params)

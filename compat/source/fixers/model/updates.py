@@ -47,6 +47,8 @@ UPDATE_OPS = "tensorflow.GraphKeys.UPDATE_OPS"
 """Collection of the updates of moving averages."""
 _OPTIMIZE_LOSS = ("loss", "global_step", "learning_rate", "optimizer", "gradient_noise_scale", "gradient_multipliers", "clip_gradients",
                   "learning_rate_decay_fn", "update_ops", "variables", "name", "summaries")  # fmt: skip
+_NAMES = ("Adagrad", "Adam", "Ftrl", "Momentum", "RMSProp", "SGD")
+"""Names that ``optimize_loss`` knows."""
 _CLIPS = {
     "tensorflow.clip_by_norm": "clipnorm",
     "tensorflow.clip_by_average_norm": "",
@@ -336,11 +338,17 @@ class _Finder:
             name = self._script.name(asked).rpartition(".")[2].removesuffix("Optimizer")
         prepared, scheduled = self._prepared(rate, *([decay] if decay is not None else []), *self._clips.values())
         schedule = self._decayed(decay, rate) if isinstance(decay, cst.Lambda) else optimizers.schedule(self._script, rate)
-        text = optimizers.by_name(name, schedule or code(rate), scheduled or schedule is not None)
-        if not text:
-            message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
-            raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
-        return Updates(tuple(prepared), self._clipped(text))
+        rates = schedule or code(rate), scheduled or schedule is not None
+        text = optimizers.by_name(name, *rates)
+        if text:
+            return Updates(tuple(prepared), self._clipped(text))
+        if isinstance(asked, cst.Attribute | cst.Subscript) and not self._script.name(asked):  # of hyperparameters
+            chosen = [f'"{one}": lambda: {self._clipped(optimizers.by_name(one, *rates))}' for one in _NAMES]
+            message = f"{code(asked)} is taken for one of the names {', '.join(_NAMES)}"
+            note = Change(self._script.line(call), "tf.contrib.layers.optimize_loss", Outcome.APPROXIMATE, message)
+            return Updates(tuple(prepared), f"{{{', '.join(chosen)}}}[{code(asked)}]()", (note,))
+        message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
+        raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
 
     def _as_lambda(self, decay: _Expression | None) -> _Expression | None:
         """Returns a function of the script that only returns a value, or what ``functools.partial`` makes, as a lambda; others as they are."""

@@ -60,7 +60,8 @@ from estimator_bridge.compat.source.fixers.script import (
 
 _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
-_KNOWN = frozenset((*_SPEC[:6], "host_call"))
+_KNOWN = frozenset((*_SPEC[:6], "host_call", "labels"))
+"""Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
 INITIAL = "tensorflow.train.init_from_checkpoint"
 """Function that gives variables the values of another checkpoint."""
 _Block = TypeVar("_Block", bound=cst.CSTNode)
