@@ -345,8 +345,8 @@ class _Finder:
         if isinstance(asked, cst.Attribute | cst.Subscript) and not self._script.name(asked):  # of hyperparameters
             chosen = [f'"{one}": lambda: {self._clipped(optimizers.by_name(one, *rates))}' for one in _NAMES]
             message = f"{code(asked)} is taken for one of the names {', '.join(_NAMES)}"
-            note = Change(self._script.line(call), "tf.contrib.layers.optimize_loss", Outcome.APPROXIMATE, message)
-            return Updates(tuple(prepared), f"{{{', '.join(chosen)}}}[{code(asked)}]()", (note,))
+            self.notes.append(Change(self._script.line(call), "tf.contrib.layers.optimize_loss", Outcome.APPROXIMATE, message))
+            return Updates(tuple(prepared), f"{{{', '.join(chosen)}}}[{code(asked)}]()")
         message = "its optimizer is no name that it knows and no class or object of tf.train; write it so"
         raise UnconvertibleError(call, "tf.contrib.layers.optimize_loss", message)
 
