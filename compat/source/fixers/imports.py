@@ -13,8 +13,8 @@ from estimator_bridge.compat.source.fixers.surface import kept_names
 
 _KERAS = re.compile(r"^((tensorflow\.)?(compat\.v1\.|python\.)?)keras(?=\.|$)")
 
-_IN_BOTH = ("tensorflow.python.client.device_lib", "tensorflow.python.ops.metrics_impl")
-"""Files of TensorFlow that both versions have, and that have no public names."""
+_IN_BOTH = re.compile(r"tensorflow\.(python\.(client\.device_lib|ops\.metrics_impl)|compat\.v1\.(?!estimator|contrib))")
+"""Names in files of TensorFlow that both versions have, and those of version 1 that TensorFlow 2 keeps."""
 
 
 def with_imports(
@@ -128,7 +128,7 @@ class _Imports(cst.CSTTransformer):
         if rest:
             fewer = only.with_changes(names=rest) if len(rest) < len(only.names) else only
             names = [f"{module}.{code(alias.name)}" for alias in rest]
-            known = all(one.removeprefix("tensorflow.") in kept_names() or one.startswith(_IN_BOTH) for one in names)
+            known = all(one.removeprefix("tensorflow.") in kept_names() or _IN_BOTH.match(one) for one in names)
             kept = line.with_changes(body=[fewer, *line.body[1:]], leading_lines=[])
             new.append(kept if known else self._marked(kept, only, module))
         if not new:

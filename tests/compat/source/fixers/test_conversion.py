@@ -524,6 +524,13 @@ def test_a_path_that_is_searched_later_is_reported() -> None:
     assert change.outcome is Outcome.APPROXIMATE
 
 
+def test_names_of_version_1_that_tensorflow_2_keeps_are_imported_as_before() -> None:
+    lines = "from tensorflow.compat.v1 import variable_scope", "import tensorflow_estimator as es"
+    found = converted_once("\n".join([*lines, "print(variable_scope, es.estimator.Head)", ""]))
+    assert lines[0] in found.text
+    assert [change.name for change in found.changes] == ["tf.estimator.Head"]
+
+
 def test_an_import_that_nothing_reads_goes_where_nothing_else_of_tensorflow_is() -> None:
     """Its function is in another module now; TensorFlow 2 has no such module."""
     imports = "import tensorflow as tf\nfrom tensorflow.contrib import tpu as contrib_tpu\n"
