@@ -43,6 +43,8 @@ _FILES = {
     ),
     "estimator.export.": ("estimator.export.export", "estimator.export.export_lib", "estimator.export.export_output"),
     "estimator.inputs.": ("estimator.inputs.inputs", "estimator.inputs.numpy_io", "estimator.inputs.pandas_io"),
+    "estimator.tpu.": ("estimator.tpu.tpu_config", "estimator.tpu.tpu_estimator", "tpu.tpu_config", "tpu.tpu_estimator"),
+    "tpu.": ("tpu.tpu_optimizer",),
     "feature_column.": ("feature_column.feature_column_lib",),
     "gfile.": ("platform.gfile",),
     "layers.": ("layers.convolutional", "layers.core", "layers.layers", "layers.normalization", "layers.pooling"),

@@ -531,6 +531,13 @@ def test_names_of_version_1_that_tensorflow_2_keeps_are_imported_as_before() -> 
     assert [change.name for change in found.changes] == ["tf.estimator.Head"]
 
 
+def test_an_estimator_by_the_name_of_its_file_is_one() -> None:
+    """Without a fixer for its name, it would stay, and nothing would say so."""
+    lines = "from tensorflow.python.tpu import tpu_estimator", "tpu_estimator.TPUEstimator(model_fn, None, train_batch_size=8)"
+    found = converted_once("\n".join([*lines, ""]))
+    assert [change.name for change in found.changes if change.outcome is Outcome.HUMAN] == ["tf.estimator.Estimator"]
+
+
 def test_an_import_that_nothing_reads_goes_where_nothing_else_of_tensorflow_is() -> None:
     """Its function is in another module now; TensorFlow 2 has no such module."""
     imports = "import tensorflow as tf\nfrom tensorflow.contrib import tpu as contrib_tpu\n"
