@@ -17,10 +17,12 @@ from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.report.terminal import print_report
 from estimator_bridge.parity.result import LossPoint, MetricPair, ParityResult, Thresholds, VariableDiff
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
 
 NOISY = str(Path(__file__).parents[1] / "data" / "noisy_job.py")
+REWRITES = Path(__file__).parents[1] / "data" / "rewrites"
 LOSSES = {"legacy": (2.0, 1.0), "modern": (2.0, 1.5), "again": (2.0, 1.625)}
 
 
@@ -102,3 +104,17 @@ def test_a_script_that_draws_without_a_seed_has_noise() -> None:
     assert result.noise
     assert max(value or 0.0 for value in result.noise.losses) > 1e-3
     assert all(result.noise.losses), "each loss draws"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+def test_a_rewrite_is_compared_with_itself() -> None:
+    """Both of its runs get the old values and batches, and draw the same dropout."""
+    plan = RewritePlan(Script(str(REWRITES / "mlp_new.py")))
+    result = run.compare_rewrite(Script(str(REWRITES / "mlp_old.py")), plan, steps=6, noise=True)
+
+    assert result.verdict == "equal", result.findings
+    assert result.noise
+    assert (result.noise.side, len(result.noise.losses)) == ("new", 6)
+    assert not any(result.noise.losses)
+    assert set(result.seconds) == {"legacy", "new", "free", "alone", "again"}
