@@ -161,15 +161,15 @@ class ModernEngine(Engine):
 
     def _check_mesh(self, config: Any) -> None:
         row, given = strategies.decision_for(config), config.train_distribute
-        is_of_workers = config.cluster_spec and row.strategy == "MultiWorkerMirroredStrategy"
+        jobs = config.cluster_spec.as_dict() if config.cluster_spec else {}
+        is_of_workers = jobs and "ps" not in jobs and row.strategy == "MultiWorkerMirroredStrategy"
         if self._place and not is_of_workers and (given is not None or row.strategy):
             name = row.strategy if given is None else f"RunConfig(train_distribute={type(given).__name__})"
-            jobs = config.cluster_spec.as_dict() if config.cluster_spec else {}
             counts = [f"{len(jobs[job])} {job}" for job in ("chief", "master", "worker", "ps") if job in jobs]
             others = len(jobs.get("worker", ()))
             raise NotSupportedError(
                 f"A mesh and {name} cannot be combined yet.",
-                expected="a RunConfig without train_distribute or with a MultiWorkerMirroredStrategy, and no parameter servers",
+                expected="a RunConfig without train_distribute, or a cluster of workers with MultiWorkerMirroredStrategy, and no parameter servers",
                 received=f"{self.plan.placement}, {name}" + (f" ({', '.join(counts)})" if counts else ""),
                 fix=f"Start the workers alone: launch --worker {others} --path modern --mesh data={others + 1},{self.plan.placement}."
                 if "ps" in jobs

@@ -186,7 +186,8 @@ class Modules:
         init = module.parent / "__init__.py"
         package = self.file(init) if init in self._texts else None
         bindings = list(package.names.module.bindings.get(module.name, ())) if package is not None else []
-        return bool(bindings) and bindings[-1].origin != f".{module.name}"
+        own = f".{module.name}", ".".join(module.relative_to(self.root).parts)
+        return bool(bindings) and bindings[-1].origin not in own
 
     def makes_layers(self, file: _File, name: str) -> bool:
         """Returns True if a definition makes layers, metrics or optimizers, by itself or by others, or depends on the mode."""

@@ -151,10 +151,11 @@ class _Imports(cst.CSTTransformer):
                 assert isinstance(keras, cst.Import)
                 names += keras.names
             elif (
-                not name.startswith("tensorflow.")
-                or alias.asname is None
-                or _bound(alias) in self._read
+                _bound(alias) in self._read
                 or name == "tensorflow.compat.v1"
+                or not (
+                    (name.startswith("tensorflow.") and alias.asname is not None) or name.startswith("tensorflow_estimator")
+                )
             ):
                 names.append(alias.with_changes(comma=cst.MaybeSentinel.DEFAULT))
         return names

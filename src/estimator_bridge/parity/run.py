@@ -233,11 +233,11 @@ def compare_rewrite(
 ) -> ParityResult:
     """Runs an old script on the legacy path and its rewrite in tf_keras, and compares what they did.
 
-    The rewrite runs twice: with anchors, for the verdict, and freely, for information. Then its first steps run without anything replaced,
-    which shows that it can train by itself. If losses part between anchors for no reason that
+    The rewrite runs twice: with anchors, for the verdict, and freely, for information. If losses part between anchors for no reason that
     a rule finds, it runs once more, with values that differ in their last place: rounding may have grown. If that does not explain it,
     both scripts run once more with anchors at each step, as far as these fit into their limit. If the forward passes differ, the first step of
-    the rewrite runs once more, and shows the first operation that computes something else.
+    the rewrite runs once more, and shows the first operation that computes something else. If all is equal, its first steps run once more with
+    nothing replaced, which shows that it can train by itself.
 
     Args:
         script: Unmodified TensorFlow 1 script.
@@ -265,7 +265,7 @@ def compare_rewrite(
             if not any(Trace(Path(folder) / "new").events("perhaps in a graph")):
                 raise
             sys.stderr.write(
-                "estimator-bridge: the new script's steps are not seen in its graphs: it runs once more, without.\n"
+                "estimator-bridge: the new script's steps are not seen in its graphs: it runs once more, eagerly.\n"
             )
             plan = dataclasses.replace(plan, runs_eagerly=True)
             result = ran(folder, plan, steps=steps)
@@ -284,6 +284,9 @@ def compare_rewrite(
             )
             earlier = {f"{side} before": seconds for side, seconds in result.seconds.items()}
             result = dataclasses.replace(again, notes=(note, *again.notes), seconds={**again.seconds, **earlier})
+        if result.verdict == "equal":
+            alone = run_side(Order(ALONE, folder, script, True, 1, plan), watch)
+            result = dataclasses.replace(result, seconds={**result.seconds, ALONE: alone})
         where, size = environment(Trace(Path(folder) / "legacy")), _size_of(Path(folder))
     return dataclasses.replace(result, environment=where, recorded=size)
 
@@ -298,7 +301,7 @@ def _rewrite(
 ) -> ParityResult:
     """Runs both scripts in a folder, and compares them."""
     free = dataclasses.replace(plan, is_free=True)
-    plans = {"legacy": plan, "new": plan, "free": free, ALONE: plan}
+    plans = {"legacy": plan, "new": plan, "free": free}
     orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
     old, seconds = Trace(Path(folder) / "legacy"), {}
     with Ahead() as ahead:

@@ -182,13 +182,12 @@ def _run_new(order: Order, trace: Trace) -> int:
     _may_run.wait()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     assert order.plan
-    if order.side == ALONE:
-        check = alone.prepare(trace)
-    elif order.seed is not None:
-        check = prepare_keras(trace, order.seed)
-    else:
-        check = prepare(trace, order.trace("legacy"), order.plan)
     script = order.plan.script
+    if order.side == ALONE:
+        is_done = alone.prepare(trace)
+        code = run_as_python_does(lambda: run_as_main(script))
+        return 0 if is_done() else code
+    check = prepare(trace, order.trace("legacy"), order.plan) if order.seed is None else prepare_keras(trace, order.seed)
     code = run_as_python_does(lambda: run_as_main(script))
     if not code:  # else the script's own error says more
         check()

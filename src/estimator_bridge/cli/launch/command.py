@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
     audit, plan = _audit(arguments, context), plan_of(arguments)
     given = _plan_flags(arguments)
     size = _elastic_size(arguments, context, plan)
-    if plan.data and plan.data == arguments.worker and arguments.chief is None:
+    if plan.data == arguments.worker != 1 and arguments.chief is None and size is None:
         arguments.worker -= 1
         _logger.info(
             "The mesh is for data=%d workers: a chief, which is one of them, and %d more.", plan.data, arguments.worker

@@ -1,8 +1,9 @@
-"""A run of the new script by itself up to its second training step: what a comparison replaces may hide that it cannot start."""
+"""A run of the new script by itself up to its second training step: a comparison replaces things, and may hide that it cannot start."""
 
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import sys
 import threading
@@ -17,9 +18,11 @@ from estimator_bridge.runtime.patching import wrap
 STEPS = 2
 """Training steps after which the run ends: the second one executes what the first one has built."""
 _POLL_SECONDS = 0.1
+_END_SECONDS = 30.0  # for the script to end, which may have threads that wait for it
+_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR1)  # which scripts seldom use
 
 
-def prepare(trace: Trace) -> Callable[[], None]:
+def prepare(trace: Trace) -> Callable[[], bool]:
     """Seeds the script, and ends it after its first steps; its own batches, variables and calls stay as they are.
 
     A script that trains with no optimizer of tf_keras runs to its end.
@@ -28,7 +31,7 @@ def prepare(trace: Trace) -> Callable[[], None]:
         trace: Trace of the run, in whose folder checkpoints of the script stay.
 
     Returns:
-        A function to call after the script's end, which has nothing to check.
+        A function that returns True once the first steps are done.
     """
     import tensorflow as tf
     import tf_keras
@@ -40,20 +43,27 @@ def prepare(trace: Trace) -> Callable[[], None]:
     tf.random.set_seed(SEED)
     keep_checkpoints_apart(trace.folder)
     made: list[Any] = []
+    first: dict[int, int] = {}  # updates of each optimizer when it was seen first: a script may load its counter
     for kind in (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer):
         wrap(kind, __init__=remember(made))
-    signal.signal(signal.SIGUSR1, lambda *_: sys.exit(0))
+    signal.signal(_SIGNAL, lambda *_: sys.exit(0))
+
+    def is_done() -> bool:
+        counted = {place: count for place, one in enumerate([*made]) if (count := _updates(one())) is not None}
+        return any(count - first.setdefault(place, count) >= STEPS for place, count in counted.items())
 
     def wait() -> None:
-        while not any(_steps(optimizer()) >= STEPS for optimizer in list(made)):
+        while not is_done():
             time.sleep(_POLL_SECONDS)
-        _thread.interrupt_main(signal.SIGUSR1)
+        _thread.interrupt_main(_SIGNAL)
+        time.sleep(_END_SECONDS)
+        os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()
-    return lambda: None
+    return is_done
 
 
-def _steps(optimizer: Any) -> int:
-    """Returns the number of an optimizer's updates, without making its counter."""
+def _updates(optimizer: Any) -> int | None:
+    """Returns the number of an optimizer's updates, without making its counter; None as long as it has none."""
     counter = getattr(optimizer, "_iterations", None)
-    return 0 if counter is None else int(counter.numpy())
+    return None if counter is None else int(counter.numpy())

@@ -129,7 +129,6 @@ def judge_rewrite(
         *_later_updates(new, names, evidence, shaken),
         *_final_variables(old, new, names, evidence, shaken),
         *metric_findings(metrics, thresholds, SIDES),
-        *_evaluation_dropout(evidence),
         *predictions,
         *of_exports,
     ]
@@ -381,12 +380,9 @@ def is_elsewhere(start: Any, here: Any, there: Any, own: Any) -> bool:
     return not apart <= max(DRIFT * moved + ROUNDING, OWN_PARTING * shaken if math.isfinite(shaken) else 0.0)
 
 
-def _evaluation_dropout(evidence: Evidence) -> Iterator[ParityFinding]:
-    if evidence.drops_in_evaluation:
-        yield ParityFinding("metric", "The new script's evaluation has dropout, the old one's has none.")
-
-
 def _without_effect(evidence: Evidence) -> Iterator[str]:
+    if evidence.drops_in_evaluation:
+        yield "The new script's evaluation has dropout, and the old one's has none. No metric shows an effect."
     for row in TABLE:
         for _, new, here, there in differences(evidence, row):
             yield f"{row.key} of {new.name} is {here:.6g} in the old script and {there:.6g} in the new one. No step shows an effect."

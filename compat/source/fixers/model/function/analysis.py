@@ -292,7 +292,7 @@ class _Analysis:
         for call in () if self._shim else self._checks.returned_by_others(network):
             raise UnconvertibleError(call, code(call.func), UNKNOWN)
         own = [self._own[name] for name in self._found.reached(late)[1]]
-        for named in (each for one in (*late, *own) for each in nodes(one, cst.Attribute)):
+        for named in (each for one in (*late, *own) for each in nodes(one, cst.Attribute, cst.Name)):
             if self._script.name(named).startswith(metrics.PREFIX):
                 message = "what computes the loss makes it, too, and each step would make it anew; write them in statements of their own"
                 raise UnconvertibleError(named, self._script.name(named).replace("tensorflow", "tf", 1), message)

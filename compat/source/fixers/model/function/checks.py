@@ -129,7 +129,7 @@ class Checks:
         while isinstance(owner, cst.Attribute):
             method = owner.attr.value
             owner = owner.value
-        given = self._given
+        given = {*self._given}
         if method and simple_name(owner) in self._of_builders and method not in _OF_DICTS:
             given |= (
                 self._of_builders

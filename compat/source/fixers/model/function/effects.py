@@ -78,8 +78,11 @@ class Effects:
         function = self._own.get(simple_name(call.func))
         if not isinstance(function, cst.FunctionDef) or simple_name(call.func) in reads_and_writes(function)[0]:
             return False
-        parameters = {one.name.value for one in function.params.params}
-        stored = [one.target for one in nodes(function.body, cst.AssignTarget) if isinstance(one, cst.AssignTarget)]
-        changed = changed_in_place(function.body.body, [one for one in self._own.values() if isinstance(one, cst.FunctionDef)])
-        changed |= {root_of(one) for one in stored if isinstance(one, cst.Attribute | cst.Subscript)}
-        return parameters.isdisjoint(changed) and self.is_harmless(function.body)
+        own = [one for one in self._own.values() if isinstance(one, cst.FunctionDef)]
+        changed = changed_in_place(function.body.body, own)
+        for node in nodes(function.body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.Del):
+            target = node.target if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.AnnAssign) else None
+            targets = [target] if target is not None else list(nodes(node, cst.Subscript, cst.Attribute))
+            changed |= {root_of(one) for one in targets if isinstance(one, cst.Attribute | cst.Subscript)}
+        made = {simple_name(one.target) for one in nodes(function.body, cst.AssignTarget) if isinstance(one, cst.AssignTarget)}
+        return changed <= made and self.is_harmless(function.body)

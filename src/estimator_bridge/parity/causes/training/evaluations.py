@@ -12,12 +12,10 @@ from estimator_bridge.parity.causes.training.iterations import BY_ROWS
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence
 
 
-@at({Stage.EVALUATION, Stage.NONE})
-def evaluation_dropout(evidence: Evidence, place: Parting) -> Iterator[Cause]:
-    """Yields a cause if the new script's evaluation draws dropout masks, and the old one's does not; perhaps no metric shows it."""
+@at({Stage.EVALUATION})
+def evaluation_dropout(evidence: Evidence, _: Parting) -> Iterator[Cause]:
+    """Yields a cause if the new script's evaluation draws dropout masks, and the old one's does not."""
     old, new = evidence.old.evaluation_dropout, evidence.new.evaluation_dropout
-    if place.stage is Stage.NONE and not evidence.drops_in_evaluation:
-        return
     if old is not None and new is not None and bool(old) != bool(new):
         words = ["has dropout" if side else "has none" for side in (old, new)]
         seen = f"The old script's evaluation {words[0]}, the new one's {words[1]}. {_first(evidence)}"
