@@ -100,6 +100,21 @@ def with_train_on_batch(as_arrays):
         model.evaluate(dataset(40, 1), verbose=0)
 
 
+def with_longer(on_batch):
+    """Trains longer than it is compared, and evaluates behind that."""
+    model = compiled()
+    if on_batch:
+        train = dataset(192, 0).repeat().as_numpy_iterator()
+        for _ in range(50):
+            model.train_on_batch(*next(train))
+    else:
+        for x, y in dataset(192, 0).repeat(4):
+            with tf.GradientTape() as tape:
+                loss = model.compiled_loss(y, model(x, training=True))
+            model.optimizer.minimize(loss, model.trainable_variables, tape=tape)
+    model.evaluate(dataset(40, 1), verbose=0)
+
+
 def with_batches(model, rows=16):
     """Evaluates and predicts batch by batch; between the epochs and behind the last one, as the old script does."""
     held_out = dataset(40, 1).unbatch().batch(rows)
@@ -229,6 +244,8 @@ FORMS = {
     "validation": with_validation,
     "validation_split": with_validation_split,
     "train_on_batch": lambda: with_train_on_batch(as_arrays=False),
+    "longer_on_batch": lambda: with_longer(on_batch=True),
+    "longer_loop": lambda: with_longer(on_batch=False),
     "train_on_arrays": lambda: with_train_on_batch(as_arrays=True),
     "on_batch": lambda: with_batches(compiled()),
     "on_larger_batches": lambda: with_batches(compiled(), rows=40),

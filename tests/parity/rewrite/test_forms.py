@@ -85,3 +85,12 @@ def test_an_old_script_with_a_strategy_of_one_device_is_compared() -> None:
 
     assert result.verdict == "equal", result.findings
     assert (len(result.losses), len(result.metrics)) == (24, 4)
+
+
+@pytest.mark.parametrize("form", ["longer_on_batch", "longer_loop"])
+def test_what_follows_the_last_compared_step_is_compared_though_the_script_would_train_on(form: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan, steps=8)
+
+    assert result.verdict == "equal", result.findings
+    assert [(pair.metric, pair.step) for pair in result.metrics] == [("accuracy", 8), ("loss", 8)]

@@ -445,7 +445,7 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     alone = [metric for label, metric in evaluated if (label, metric) not in known]
     alone = [metric for metric in dict.fromkeys(alone) if metric != "global_step"]
     if alone:
-        notes.append(f"Not compared, since the new script gives no metrics of these names: {', '.join(alone)}.")
+        notes.append(f"Not compared, since no evaluation of the new script that was seen gives them: {', '.join(alone)}.")
     return compared, notes, alone
 
 

@@ -88,6 +88,7 @@ class Session:
         self._exported = 0
         self._export_steps = {steps for steps, _ in exports_of(old)}
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
+        self.trains_on_batch = False
         self.own_rows: int | None = None  # rows of the own batch in whose place a loop of the script has a recorded one
         self.end_on_batch: Callable[[], None] = lambda: (
             None
@@ -425,6 +426,11 @@ class Session:
     def is_over(self) -> bool:
         """True if no training step may follow: --steps, Ctrl-C or a second model ended the recording, or the first step was all."""
         return self.index >= (1 if self.plan.looks else self._length if self._is_limited else math.inf)
+
+    @property
+    def skips_training(self) -> bool:
+        """True if the script goes on without further training steps, for what follows its training is compared, too."""
+        return self.is_over and self.index > 0 and not self.plan.looks
 
     @property
     def in_step(self) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import gc
 import itertools
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import ref
@@ -61,6 +63,13 @@ def intercept(session: Session, keras: Any) -> None:
 
     wrap(tf.data.Dataset, __iter__=iterate, as_numpy_iterator=as_numpy)
     wrap(tf.distribute.Strategy, experimental_distribute_dataset=distribute)
+
+
+def _is_asked_by_for(frame: types.FrameType) -> bool:
+    """Returns True if a ``for`` statement asks for the next batch, which StopIteration ends; next() would raise it in the script."""
+    while not is_users(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap["FOR_ITER"]
 
 
 def _check_eager(session: Session, place: tuple[str, int]) -> None:
@@ -156,6 +165,8 @@ class _Loop:
     def __next__(self) -> Any:
         _check_eager(self._session, self._place)
         self._session.open_loop()
+        if self._session.skips_training and self._place in self._things.busy:
+            return self._behind_training()
         batch = next(self._batches, None)
         if batch is not None and self._is_new and self._things.busy - {self._place} and self._place not in self._things.busy:
             self._evaluation = own_evaluation(self._session, self._spec, batch, self._things.metrics(), self._things.ends)
@@ -186,6 +197,14 @@ class _Loop:
         return batch
 
     get_next = __next__
+
+    def _behind_training(self) -> Any:
+        """Returns a batch for a train_on_batch that has no effect any more; ends a ``for`` loop, and a script with another one."""
+        if _is_asked_by_for(sys._getframe(2)):
+            raise StopIteration
+        if not self._session.trains_on_batch:
+            raise SystemExit(0)
+        return next(self._batches)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception, SystemExit):

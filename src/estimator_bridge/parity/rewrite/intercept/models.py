@@ -71,6 +71,7 @@ def _without_xla(session: Session, kwargs: dict[str, Any]) -> dict[str, Any]:
 class _Calls:
     def __init__(self, session: Session, keras: Any) -> None:
         self._session, self._keras = session, keras
+        self._last: Any = None  # result of the last training step of train_on_batch
 
     def fit(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
@@ -164,9 +165,13 @@ class _Calls:
 
     def train_on_batch(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         session = self._session
+        session.trains_on_batch = True
         if session.in_step and not session.has_trained():  # the batch of a loop over a dataset
-            return original(model, *args, **kwargs)
+            self._last = original(model, *args, **kwargs)
+            return self._last
         session.open_loop()
+        if session.skips_training:
+            return self._last
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
         given.pop(model_name(original))
         own = tuple(part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None)
@@ -174,9 +179,9 @@ class _Calls:
         session.start([model], optimizers_of(model, self._keras), batch[0])
         session.write_order()
         session.begin_step()
-        result = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
+        self._last = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
         session.end_step()
-        return result
+        return self._last
 
 
 def _steps(given: dict[str, Any]) -> int:
