@@ -116,6 +116,8 @@ def match(
     matcher.take_unique("name", lambda name: name)
     for length in range(LONGEST_ENDING, 1, -1):
         matcher.take_unique("end of name", functools.partial(ending, length=length))
+    for length in range(LONGEST_ENDING, 1, -1):  # a rewrite may have conv3 for CONV3
+        matcher.take_unique("end of name", functools.partial(_ending_in_lower_case, length=length))
     matcher.take_unique("end of name", functools.partial(ending, length=2), of_column)
     matcher.give_back_shifted_numbers()
     while matcher.take_by_scope() or matcher.take_unique("shape", role) or matcher.take_unique("shape", _any_name):
@@ -283,6 +285,10 @@ def ending(name: str, length: int) -> str | None:
     """
     parts = name.split("/")
     return "/".join([*parts[-length:-1], role(name)]) if len(parts) >= length else None
+
+
+def _ending_in_lower_case(name: str, length: int) -> str | None:
+    return ending(name.lower(), length)
 
 
 def of_column(name: str) -> str | None:

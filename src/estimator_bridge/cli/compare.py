@@ -336,7 +336,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     try:
         result = _compare(script, plan, cluster, arguments)
     except BaseException as error:  # also Ctrl-C and SIGTERM: no report may call a failed comparison equal
-        _report_failure(_without_result(script, arguments, _reason(error)), arguments)
+        _report_failure(_without_result(script, arguments, _reason(error), plan), arguments)
         raise
     _print(result, arguments)
     return result.exit_code
@@ -433,7 +433,9 @@ def _compare(
 
     script.check()
     # A folder that cannot be written is reported before the comparison, and a killed comparison leaves this report.
-    write_report(_without_result(script, arguments, "The comparison has not ended."), arguments.out, _summaries(arguments))
+    write_report(
+        _without_result(script, arguments, "The comparison has not ended.", plan), arguments.out, _summaries(arguments)
+    )
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that started processes are ended
     thresholds, recordings = _thresholds(arguments), Recordings(arguments.record_dir, arguments.keep, arguments.resume)
     if arguments.seeds is not None:
@@ -506,17 +508,20 @@ def _thresholds(arguments: argparse.Namespace) -> Thresholds:
     return Thresholds(arguments.rel_diff, arguments.abs_diff, arguments.variable_abs_diff)
 
 
-def _without_result(script: Script, arguments: argparse.Namespace, reason: str) -> ParityResult:
+def _without_result(
+    script: Script, arguments: argparse.Namespace, reason: str, plan: RewritePlan | None = None
+) -> ParityResult:
     """Returns the result of a comparison that failed for a reason."""
     from estimator_bridge.parity.run import environment
 
     result = ParityResult(
-        (str(script), *script.args),
+        (str(script), *([str(plan.script)] if plan else []), *script.args),
         "seeds" if arguments.seeds is not None else "free-run" if arguments.free_run else "replay",
         "not comparable",
         _thresholds(arguments),
         findings=(ParityFinding("calls", reason),),
         environment=environment(),
+        new_side="new" if plan else "modern",
     )
     return _described(result, script)
 

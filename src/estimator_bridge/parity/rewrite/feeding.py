@@ -297,4 +297,13 @@ class Feeder:
                 inner = inner.setdefault(parent, {})
             inner[last] = value
         self._say(f"{self._adapt} adapts each batch")
-        return getattr(importlib.import_module(module), name)(batch["features"], batch.get("labels"))
+        try:
+            function = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise BridgeError(
+                "The function of --adapt cannot be imported.",
+                expected="module:function, the module beside the new script or in PYTHONPATH",
+                received=f"{self._adapt} ({error})",
+                fix="Put the module beside the new script, or correct the name.",
+            ) from error
+        return function(batch["features"], batch.get("labels"))

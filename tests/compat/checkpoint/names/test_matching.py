@@ -183,3 +183,15 @@ def test_many_variables_of_one_shape() -> None:
     )
     assert len(result.matches) == len(names)
     assert all(pair.source == f"net/{pair.target}" for pair in result.matches)
+
+
+def test_names_that_only_differ_in_case_are_pairs_where_they_are_unique() -> None:
+    old, new = (
+        named(net__CONV1__kernel=(3, 3), net__CONV2__kernel=(3, 3)),
+        named(m__conv2__kernel=(3, 3), m__conv1__kernel=(3, 3)),
+    )
+    assert pairs(match(old, new)) == {
+        "net/CONV1/kernel": ("m/conv1/kernel", "end of name"),
+        "net/CONV2/kernel": ("m/conv2/kernel", "end of name"),
+    }
+    assert not match(old, named(m__conv1__kernel=(3, 3), n__Conv1__kernel=(3, 3))).matches
