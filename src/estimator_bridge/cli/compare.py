@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.consoles import make_console
 from estimator_bridge.cli.convert.checkpoint import add_forget_bias, forget_bias
-from estimator_bridge.cli.parallel_plan import add_plan, plan_of
+from estimator_bridge.cli.parallel_plan import add_plan, beside_chief, plan_of
 from estimator_bridge.cli.script_arguments import DIRECTORY, FILE, add_format, add_options, add_script, number, script_of
 from estimator_bridge.errors import BridgeError, NotSupportedError, documentation
 from estimator_bridge.parity.result import EXIT_CODES, ParityFinding, ParityResult, Thresholds
@@ -166,6 +166,7 @@ def _cluster_plan(arguments: argparse.Namespace) -> ClusterPlan | None:
         from estimator_bridge.parity.clusters.plan import ClusterPlan
 
         own = {job: default if counts[job] is None else counts[job] for job, default in _TASKS.items()}
+        own["worker"] = beside_chief(plan_of(arguments), own["worker"])
         stall = {} if arguments.stall_timeout is None else {"stall": arguments.stall_timeout}
         return ClusterPlan({"chief": 1, **own}, **stall)
     named = [f"--{name}" for name, value in (*counts.items(), ("stall-timeout", arguments.stall_timeout)) if value is not None]

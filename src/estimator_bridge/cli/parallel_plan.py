@@ -54,6 +54,16 @@ def _range(text: str) -> tuple[int, int]:
     return int(least), int(most)
 
 
+def beside_chief(plan: ParallelPlan, workers: int) -> int:
+    """Returns the number of workers beside the chief, who is one of the workers that a mesh counts.
+
+    Args:
+        plan: Plan.
+        workers: Number of workers that the user asks for: those of the mesh, or those beside the chief.
+    """
+    return workers - 1 if plan.data == workers > 1 else workers
+
+
 def plan_flags(arguments: argparse.Namespace) -> list[str]:
     """Returns the options of a plan as they were given, for another command."""
     elastic = ":".join(map(str, arguments.elastic)) if arguments.elastic else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from estimator_bridge.cli.launch import options
 from estimator_bridge.cli.launch.schedulers import check_engine, scheduler_input
-from estimator_bridge.cli.parallel_plan import add_plan, plan_flags, plan_of
+from estimator_bridge.cli.parallel_plan import add_plan, beside_chief, plan_flags, plan_of
 from estimator_bridge.cli.script_arguments import add_options, add_script, script_of
 from estimator_bridge.cluster.audit_records import EVERY
 from estimator_bridge.cluster.tasks import TaskContext
@@ -66,11 +66,8 @@ def execute(arguments: argparse.Namespace) -> int:
     audit, plan = _audit(arguments, context), plan_of(arguments)
     given = _plan_flags(arguments)
     size = _elastic_size(arguments, context, plan)
-    if plan.data == arguments.worker != 1 and arguments.chief is None and size is None:
-        arguments.worker -= 1
-        _logger.info(
-            "The mesh is for data=%d workers: a chief, which is one of them, and %d more.", plan.data, arguments.worker
-        )
+    if arguments.worker and arguments.chief is None and size is None:
+        arguments.worker = beside_chief(plan, arguments.worker)
     if arguments.engine in options.PRINTED:
         sys.stdout.write(scheduler_input(arguments, _counts(arguments)))
         return 0
