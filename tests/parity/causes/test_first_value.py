@@ -519,3 +519,26 @@ def test_a_loop_without_a_cell_is_named_with_what_masks_its_steps(tmp_path: Path
     assert "tf.where: old 1, new 0" in found.seen
     assert "Only the old one is computed from labels" in found.seen
     assert "forget_bias" not in found.change
+
+
+def pooled(padding: Any, dense: bool) -> Model:
+    """Returns a network that pools the relu of a product; its labels are counted or dense."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = tf.reshape(tf.nn.relu(hidden(x, kernel)), [-1, 2, 2, 1])
+        net = tf.nn.max_pool2d(net if padding is None else tf.pad(net, padding), 2, 1, "SAME" if padding is None else "VALID")
+        logits = tf.reshape(net, [-1, 4]) @ tf.reshape(out, [4, 2])
+        counted = tf.cast(labels, tf.int32)
+        if dense:
+            return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(counted, 2), logits))
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(counted, logits))
+
+    return model
+
+
+def test_other_padding_is_found_behind_labels_that_are_only_written_otherwise(tmp_path: Path) -> None:
+    """TensorFlow's SAME pads behind the rows, these zeros stand before them."""
+    found = cause_of(pooled(None, True), pooled([[0, 0], [1, 0], [1, 0], [0, 0]], False), tmp_path)
+
+    assert "old MaxPool (" in found.seen
+    assert "padding: old SAME, new VALID" in found.change

@@ -227,9 +227,14 @@ def _same_order(one: ForwardValue, other: ForwardValue) -> bool:
 
 
 def _shared(old: Side, new: Side, mine: int, its: int) -> list[tuple[ForwardValue, ForwardValue]]:
-    """Returns pairs of inputs with the same elements of an old and a new value."""
-    pairs = ((old[one], new[other]) for one in old[mine].inputs for other in new[its].inputs)
+    """Returns pairs of inputs with the same elements of an old and a new value; of padded ones, without the padding."""
+    pairs = ((old[one], new[other]) for one in _without_pads(old, mine) for other in _without_pads(new, its))
     return [pair for pair in pairs if _same_elements(*pair)]
+
+
+def _without_pads(side: Side, place: int) -> Iterator[int]:
+    for one in side[place].inputs:
+        yield side[one].inputs[0] if side[one].type in _PADS else one
 
 
 def _explain(
@@ -242,7 +247,7 @@ def _explain(
         return _order(old, new, (mine, its), moved[0])
     both = f"The first values that differ: old {_spell(mine, old)}; new {_spell(its, new)}."
     if mine.body or its.body:
-        return _loop(both, mine, its, _not_given(old, new, mine, its))
+        return _loop(both, mine, its, _not_given(old, new, mine))
     applied = [value.type if value.type in _ACTIVATIONS else "" for value in (mine, its)]
     counted = [collections.Counter(value.type for value in side) for side in (old, new)]
     # An activation that both sides have as often comes later on one of them, and is not missing.
@@ -319,11 +324,11 @@ def _way(side: Side, value: ForwardValue) -> str:
     return text
 
 
-def _not_given(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> list[str]:
-    """Returns the tensors of the batch that only the loop of the old script gets, such as the lengths of sequences."""
-    given, taken = ([side[place] for place in sorted(_behind(side, value))] for side, value in ((old, mine), (new, its)))
+def _not_given(old: Side, new: Side, mine: ForwardValue) -> list[str]:
+    """Returns the tensors of the batch that the loop of the old script gets and nothing of the new one, such as the lengths of sequences."""
+    given = [old[place] for place in sorted(_behind(old, mine))]
     batch = [one for one in given if one.is_batch and one.numbers]
-    return [one.name for one in batch if not any(_same_elements(one, other) for other in taken)]
+    return [one.name for one in batch if not any(_same_elements(one, other) for other in new)]
 
 
 def _behind(side: Side, value: ForwardValue) -> set[int]:
