@@ -531,7 +531,9 @@ def _anchor_notes(old: Trace, names: NewNames, plan: RewritePlan) -> Iterator[st
     every = max((event["every"] for event in old.events("variables")), default=plan.anchor)
     if anchors:
         size = sum(event["size"] for event in anchors)
-        where = f"{len(anchors)} steps: 1, 2, 3, each {every}th and the last one of a training" if every > 1 else "each step"
+        where = f"{len(anchors)} steps: " + (
+            f"1, 2, 3, each {every}th and the last one of a training" if every > 1 else "each, from the first one on"
+        )
         yield f"The old side's values are given to the new side at {where} ({size / 1e6:.3g} MB on disk, with its own)."
     if every != plan.anchor:
         yield f"--anchor {plan.anchor} would need more than --anchor-limit; it became {every}."
