@@ -1,1 +1,1 @@
-"""What a model function consists of: network, loss, metrics, predictions and updates."""
+"""The parts of a model function: network, loss, metrics, predictions and updates."""

@@ -1,4 +1,4 @@
-"""What a class of Keras cannot contain of a model function."""
+"""Checks for statements of a model function that a class of Keras cannot contain."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Checks:
     Args:
         script: Script around the function.
         function: The function.
-        found: What it finds by its names.
+        found: Functions and classes that it finds by name.
         body: Its statements.
         tests: Its tests of the mode.
         batch: Names of its arguments for features and labels.

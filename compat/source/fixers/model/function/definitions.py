@@ -20,7 +20,7 @@ ASKED, _SHARES = "tensorflow.get_variable_scope", "reuse_variables"
 
 
 class Definitions:
-    """What a model function finds by its names.
+    """The functions and classes that a model function finds by name.
 
     Args:
         script: Script around the function.

@@ -29,7 +29,7 @@ _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 
 
 class Effects:
-    """What statements of a model function do beside giving values to names.
+    """Tells which statements of a model function do nothing but give values to names, or show them.
 
     Args:
         script: Script around the function.

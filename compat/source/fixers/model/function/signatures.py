@@ -10,7 +10,7 @@ from estimator_bridge.compat.source.fixers.script import Arguments, Script, argu
 
 
 class Signatures:
-    """What ``export_outputs`` of a prediction's EstimatorSpec says.
+    """The signatures in ``export_outputs`` of a prediction's EstimatorSpec.
 
     Args:
         script: Script around the model function.
