@@ -162,6 +162,15 @@ def metrics_that_a_function_fills(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
+def halve(given):
+    given["units"] //= 2
+
+
+def hyperparameters_that_a_function_changes(features, labels, mode, params):
+    halve(params)
+    return spec(mode, tf.layers.dense(tf.layers.dense(features["x"], params["units"]), 1), labels)
+
+
 def built(network):
     def model_fn(features, labels, mode):
         return spec(mode, network.layer(features["x"]), labels)
@@ -184,5 +193,6 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_variable_of_a_layer_in_a_loop),
     tf.estimator.Estimator(a_metric_beside_the_loss),
     tf.estimator.Estimator(metrics_that_a_function_fills),
+    tf.estimator.Estimator(hyperparameters_that_a_function_changes, params={"units": 8}),
     built(Net()),
 ]
