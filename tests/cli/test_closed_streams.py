@@ -20,7 +20,7 @@ from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.launcher.display import open_display
 
 HERE = Path(__file__).parent
-MARKED = "import tensorflow as tf\nhead = tf.contrib.estimator.binary_classification_head()\nestimator = tf.estimator.Estimator(head)\n"
+MARKED = HERE.parent / "data" / "to_keras" / "for_humans.py"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_exit_code_stays_once_the_reader_is_gone(command: str, code: int, tm
         (tmp_path / f"{name}.py").touch()
     (tmp_path / "broken.py").write_text("def (:")
     (tmp_path / "failing.py").write_text("raise SystemExit(1)")
-    (tmp_path / "marked.py").write_text(MARKED)
+    (tmp_path / "marked.py").write_bytes(MARKED.read_bytes())
     (tmp_path / "session.json").write_text('{"session_config": {"allow_soft_placement": true}}')
     for step in (7, 8):
         write_tensors(tmp_path / f"model.ckpt-{step}", {"weights": [1.0 * step], "global_step": step})

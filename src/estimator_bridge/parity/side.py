@@ -176,7 +176,7 @@ def _run_new(order: Order, trace: Trace) -> int:
     import tf_keras  # noqa: F401 -- it takes seconds, in which the side before this one may still run
 
     from estimator_bridge.parity.recording.free_side import prepare_keras
-    from estimator_bridge.parity.rewrite import alone
+    from estimator_bridge.parity.rewrite.intercept import alone
     from estimator_bridge.parity.rewrite.new_side import prepare
 
     _may_run.wait()

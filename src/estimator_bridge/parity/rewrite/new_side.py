@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.randomness import SEED, seed_globals
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.plan import RewritePlan
-from estimator_bridge.runtime.patching import wrap
 
 
 def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
@@ -30,7 +25,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     import tf_keras
 
     from estimator_bridge.parity.rewrite import dropout
-    from estimator_bridge.parity.rewrite.intercept import exports, loops, models, tapes
+    from estimator_bridge.parity.rewrite.intercept import checkpoints, exports, loops, models, tapes
     from estimator_bridge.parity.rewrite.session import Session
 
     seed_globals()
@@ -53,7 +48,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     loops.intercept(session, tf_keras)
     if not (plan.is_free or plan.is_shaken or plan.looks):
         exports.intercept(session)
-    keep_checkpoints_apart(trace.folder)
+    checkpoints.keep_apart(trace.folder)
 
     def check() -> None:
         session.open_loop()
@@ -71,14 +66,3 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
             )
 
     return check
-
-
-def keep_checkpoints_apart(folder: Path) -> None:
-    """Makes checkpoints of the script stay below a folder, so that no run goes on from those of another one."""
-    import tensorflow as tf
-
-    def init(original: Callable[..., None], manager: Any, checkpoint: Any, directory: str, *args: Any, **kwargs: Any) -> None:
-        name = hashlib.sha256(os.path.realpath(directory).encode()).hexdigest()
-        original(manager, checkpoint, str(folder / "checkpoints" / name), *args, **kwargs)
-
-    wrap(tf.train.CheckpointManager, __init__=init)

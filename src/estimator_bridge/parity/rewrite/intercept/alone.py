@@ -36,12 +36,12 @@ def prepare(trace: Trace) -> Callable[[], bool]:
     import tensorflow as tf
     import tf_keras
 
+    from estimator_bridge.parity.rewrite.intercept.checkpoints import keep_apart
     from estimator_bridge.parity.rewrite.intercept.loops import remember
-    from estimator_bridge.parity.rewrite.new_side import keep_checkpoints_apart
 
     seed_globals()
     tf.random.set_seed(SEED)
-    keep_checkpoints_apart(trace.folder)
+    keep_apart(trace.folder)
     made: list[Any] = []
     first: dict[int, int] = {}  # updates of each optimizer when it was seen first: a script may load its counter
     for kind in (tf_keras.optimizers.Optimizer, tf_keras.optimizers.legacy.Optimizer):
