@@ -356,10 +356,14 @@ class Session:
 
     def _build(self, model: Any, features: Any) -> None:
         """Calls a model that has no variables yet with a batch, in a graph as ``fit`` does; if that fails, the script's own call is awaited."""
+        is_eager = self.plan.runs_eagerly or getattr(model, "run_eagerly", False)
         in_graph = tf.function(lambda batch: model(batch, training=False)).get_concrete_function
         try:
             try:
-                in_graph(tf.nest.map_structure(spec_of_value, features))
+                if is_eager:  # a graph that fails on its way would leave variables without values
+                    model(features, training=False)
+                else:
+                    in_graph(tf.nest.map_structure(spec_of_value, features))
             except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
                 model(features, training=False)
         except Exception as error:  # noqa: BLE001 -- of the script's own code
