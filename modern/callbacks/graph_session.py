@@ -150,6 +150,7 @@ class GraphSession(tf.compat.v1.Session):
             given = [tf.convert_to_tensor(_value(known, tensor), tensor.dtype) for tensor in part.inputs]
             outputs = part.call(given)
             self.has_run = True
+            self._reader.known = {}
             return known | {tensor.name: value.numpy() for tensor, value in zip(part.outputs, outputs, strict=True)}
 
     def claim(self, ops: Iterable[Operation], function: Any) -> None:

@@ -77,17 +77,19 @@ class HookedRun:
         """Makes the context of the next step."""
         self.context = v1.train.SessionRunContext(self._arguments, self.session)
 
-    def finish_step(self, step: int | None = None) -> None:
+    def finish_step(self, step: int | None = None, stays: bool = False) -> None:
         """Reads the variables that hooks have asked for; call it right after the step.
 
         Args:
             step: Global step after it, if it is known.
+            stays: True if no other process changes the global step before the next step.
         """
         variable = self.model.global_step
         self.reader.known = {} if step is None else {variable.op.name: variable.dtype.base_dtype.as_numpy_dtype(step)}
         for calls in self.hooks:
             calls.finish_step()
-        self.reader.known = {}
+        if not stays:
+            self.reader.known = {}
 
     @property
     def stopping(self) -> bool:

@@ -333,7 +333,7 @@ class _Steps:
             return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), step, None, False, wish), {}
         ran = self._run(step, stops, wish)
         if self.one_by_one and self._hooks is not None and len(ran.losses):
-            self._hooks.finish_step(ran.step)
+            self._hooks.finish_step(ran.step, stays=self._loop is not None and not self._loop.exact)
         return ran, self._transplant.named(ran.report) if ran.report is not None else {}
 
     def _run_with_demands(self, hooked: HookedRun, step: int) -> tuple[Ran, Mapping[str, Any]]:

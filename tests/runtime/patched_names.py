@@ -81,7 +81,8 @@ _REASONS: dict[str, dict[str, str]] = {
         "graph initialises nothing"
     },
     f"{_DISTRIBUTE}.cross_device_utils.CollectiveReplicaLauncher": {
-        "_all_gather _prefer_unique_instance_key": "sparse gradients may have another number of rows in each step"
+        "_all_gather _prefer_unique_instance_key": "sparse gradients may have another number of rows in each step",
+        "all_reduce": "gradients of small models are added up in one round of messages",
     },
     # SyncReplicasOptimizer.
     f"{_TRAINING}.sync_replicas_optimizer": {"data_flow_ops": "each replica in step has a token queue of its own"},

@@ -76,10 +76,11 @@ class StepPool:
             one_by_one: True if each call makes one step of the chief.
         """
         workers = Workers(coordinator, table_filler(transplant.model))
-        ticketed = TicketedSteps(transplant, coordinator.strategy)
+        one_by_one &= auditing is None
+        ticketed = TicketedSteps(transplant, coordinator.strategy, one_by_one)
         trainers = [TaskId("chief", 0), *(TaskId("worker", index) for index in workers.indices)]
         audit = EffectReport(auditing, trainers, _digest(transplant)) if auditing is not None else None
-        return cls(transplant, workers, ticketed, audit, one_by_one and audit is None)
+        return cls(transplant, workers, ticketed, audit, one_by_one)
 
     def run(self, steps: int, until: int = NEVER, report_from: int = NEVER) -> Ran:
         """Executes up to ``steps`` steps for each trainer, so that the global step gets no further than ``until``.
@@ -120,24 +121,26 @@ class StepPool:
     def _step_of_chief(self, until: int, report_from: int) -> Ran:
         """Makes one step of the chief while the workers make theirs; they go on afterwards, except at ``until``."""
         while True:
-            step = self._global_step()
-            if self._open and not step < self._open.limit < until:
+            if self._open and self._open.limit >= until:
                 self._close()
-                step = self._global_step()
-            if step + 1 >= until:
-                self.transplant.set_wanted(self.transplant.due)  # nobody knew that the chief's next step leads here
-                chief = self._last_step(until)
-            else:
-                self._open = self._open or self._opened(step, until)
+            if not self._open:  # reading the step of an open pool would take as long as some small steps
+                self._open = self._opened(self._global_step(), until)
+            if self._open:
                 self.workers.check()
                 chief = fetch(self.ticketed.on_chief(_limits(self._open.limit, most=1)))
+            else:
+                self.transplant.set_wanted(self.transplant.due)  # nobody knew that the chief's next step leads here
+                chief = self._last_step(until)
             if chief.ended:
                 self._close()
             if chief.ended or len(chief.losses):
-                return self._ran([chief], 1, report_from)
+                return self._ran([chief], 1, report_from, int(chief.step))
             self._close()  # the workers have taken all tickets
 
-    def _opened(self, step: int, until: int) -> _OpenPool:
+    def _opened(self, step: int, until: int) -> _OpenPool | None:
+        """Opens a pool of the steps from ``step`` to the one before ``until``, if there are any."""
+        if step + 1 >= until:
+            return None
         limit = min(until - 1, step + MAX_STEPS_PER_CALL * self._trainers)  # the losses of more steps would take memory
         self.ticketed.tickets.assign(step)
         return _OpenPool(limit, self.workers.schedule(self.ticketed.on_worker, _limits(limit)))
@@ -159,13 +162,20 @@ class StepPool:
     def _trainers(self) -> int:
         return len(self.workers.indices) + 1
 
-    def _ran(self, taken: Sequence[TakenSteps], steps: int, report_from: int) -> Ran:
-        """Returns steps, those of the chief last, and the late ones unless the call only interrupts a training."""
+    def _ran(self, taken: Sequence[TakenSteps], steps: int, report_from: int, step: int | None = None) -> Ran:
+        """Returns steps, those of the chief last, and the late ones unless the call only interrupts a training.
+
+        Args:
+            taken: Steps.
+            steps: Request.
+            report_from: Global step from which there is a report.
+            step: Global step after the steps, if it is known.
+        """
         late, self._late = ([], self._late) if steps == SAVE else (self._late, [])
         every = [*late, *taken]
         order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(one.tickets for one in every)]), kind="stable")
         losses = np.concatenate([np.zeros(0, np.float32), *(one.losses for one in every)])[order]
-        step = self._global_step()
+        step = self._global_step() if step is None else step
         has_report = step >= report_from and len(taken[-1].losses)
         report = [variable.numpy() for variable in self.ticketed.watched.variables] if has_report else None
         return Ran(losses, np.zeros(len(losses), np.int64), step, report, bool(taken and taken[-1].ended), steps)
@@ -203,11 +213,12 @@ def _limits(limit: int, most: int = NEVER) -> tf.Tensor:
 
 
 class TakenSteps(NamedTuple):
-    """Steps that one trainer took out of a pool: their losses and tickets, and whether its input has ended."""
+    """Steps that one trainer took out of a pool: their losses and tickets, whether its input has ended, and the global step then."""
 
     losses: Any
     tickets: Any
     ended: Any
+    step: Any
 
 
 class TicketedSteps:
@@ -216,6 +227,7 @@ class TicketedSteps:
     Args:
         transplant: Training step and its variables.
         strategy: ``ParameterServerStrategy``.
+        one_by_one: True if each call of ``on_chief`` makes at most one step.
 
     Attributes:
         tickets: Variable with the next ticket: the global step before the step that is made with it.
@@ -224,7 +236,7 @@ class TicketedSteps:
         on_chief: The same; it keeps the watched tensors of the last step if it makes as many as it may.
     """
 
-    def __init__(self, transplant: Transplant, strategy: Any) -> None:
+    def __init__(self, transplant: Transplant, strategy: Any, one_by_one: bool = False) -> None:
         self._transplant = transplant
         self._strategy = strategy
         self._specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in transplant.model.batch]
@@ -233,10 +245,12 @@ class TicketedSteps:
             self.tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
         # There is one function in each process, since a second one would restart the stream of random numbers.
         self.on_worker = self._traced(lambda batch, last: transplant.step(batch)[0])
-        self.on_chief = self._traced(self._watched_step)
+        self.on_chief = self._traced(self._watched_step, one_by_one)
 
-    def _traced(self, step: Callable[..., Tensor]) -> Any:
-        share = tf.function(lambda limits: self._steps(step, limits), [tf.TensorSpec([2], tf.int64)], autograph=False)
+    def _traced(self, step: Callable[..., Tensor], one_by_one: bool = False) -> Any:
+        share = tf.function(
+            lambda limits: self._steps(step, limits, one_by_one), [tf.TensorSpec([2], tf.int64)], autograph=False
+        )
         return share.get_concrete_function()
 
     def _watched_step(self, batch: Sequence[Tensor], last: Tensor) -> Tensor:
@@ -245,18 +259,24 @@ class TicketedSteps:
         self.watched.keep(last, known, early)
         return loss
 
-    def _steps(self, step: Callable[..., Tensor], limits: Tensor) -> TakenSteps:
+    def _steps(self, step: Callable[..., Tensor], limits: Tensor, one_by_one: bool) -> TakenSteps:
         def one(count: Tensor, drawn: _Draw, losses: Any, tickets: Any) -> tuple[Any, ...]:
-            following = self._draw(count + 1, limits, drawn.ticket)  # while the step before it runs
+            following = self._draw(count + 1, limits, drawn.ticket, not one_by_one)  # while the step before it runs
             loss = self._strategy.run(step, (drawn.batch, tf.equal(tf.cast(count + 1, tf.int64), limits[1])))
             return count + 1, following, losses.write(count, tf.cast(loss, tf.float32)), tickets.write(count, drawn.ticket)
 
-        first = self._draw(tf.constant(0), limits, None)
+        count, first = tf.constant(0), self._draw(tf.constant(0), limits, None)
         arrays = [tf.TensorArray(dtype, 0, dynamic_size=True, element_shape=[]) for dtype in (tf.float32, tf.int64)]
-        _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, (0, first, *arrays))
-        return TakenSteps(losses.stack(), tickets.stack(), tf.logical_not(last.given))
+        start = (count, first, *arrays)
+        if one_by_one:  # a loop's turns take messages of their own
+            _, last, losses, tickets = tf.cond(first.good, lambda: one(*start), lambda: start)
+        else:
+            _, last, losses, tickets = tf.while_loop(lambda count, drawn, *_: drawn.good, one, start)
+        return TakenSteps(
+            losses.stack(), tickets.stack(), tf.logical_not(last.given), self._transplant.global_step.read_value()
+        )
 
-    def _draw(self, count: Tensor, limits: Tensor, ticket: Tensor | None) -> _Draw:
+    def _draw(self, count: Tensor, limits: Tensor, ticket: Tensor | None, may_take: bool = True) -> _Draw:
         """Draws a batch and a ticket for the next step.
 
         The batch comes first, so that no ticket is lost if the input has ended. The last batch of a call is the first of the next.
@@ -265,10 +285,12 @@ class TicketedSteps:
             count: Number of steps so far in this call.
             limits: Limit of the tickets, and of the steps of this call.
             ticket: Ticket of the step before; None at first.
+            may_take: False if no step of this call follows.
         """
         given, batch = take(ticket is None, tf.constant(-1, tf.int64) if ticket is None else ticket, self._specs)
         takes_ticket = tf.logical_and(given, tf.cast(count, tf.int64) < limits[1])
-        ticket = tf.cond(takes_ticket, self._next_ticket, lambda: tf.constant(NEVER, tf.int64))
+        none = tf.constant(NEVER, tf.int64)
+        ticket = tf.cond(takes_ticket, self._next_ticket, lambda: none) if may_take else none
         return _Draw(ticket, ticket < limits[0], given, tuple(batch))
 
     def _next_ticket(self) -> Tensor:

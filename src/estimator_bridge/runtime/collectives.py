@@ -1,6 +1,7 @@
 """Collective operations that workers in step run repeatedly: in a loop, in a session, in a function of few steps."""
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from estimator_bridge.runtime.patching import replaced
 
 _MOST_ROWS = 2**20
+_SMALL_BYTES = 2**16
+"""Bytes of a tensor whose all-reduce takes as long as its rounds of messages, however much they carry."""
 
 
 @contextlib.contextmanager
@@ -26,22 +29,27 @@ def rows_may_change() -> Iterator[None]:
 
 @contextlib.contextmanager
 def keys_kept() -> Iterator[None]:
-    """While active, ``rows_may_change`` applies, and a new function uses the same keys in each call.
+    """While active, ``rows_may_change`` applies, and new functions are made for many calls of small steps.
 
-    TensorFlow draws new keys, and the workers ask the first worker about each one. If a call is one small step, that takes a quarter of
-    its time. All workers have to make the same functions in the same order.
+    A new function uses the same keys in each call. TensorFlow draws new keys, and the workers ask the first worker about each one. If a
+    call is one small step, that takes a quarter of its time. Small tensors are added up in half as many rounds of messages. All workers
+    have to make the same functions in the same order.
     """
-    from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher
+    from tensorflow.python.distribute.cross_device_utils import CollectiveReplicaLauncher as Launcher
 
-    with rows_may_change(), replaced(CollectiveReplicaLauncher, _prefer_unique_instance_key=False):
+    with (
+        rows_may_change(),
+        replaced(
+            Launcher, _prefer_unique_instance_key=False, all_reduce=functools.partialmethod(_all_reduce, Launcher.all_reduce)
+        ),
+    ):
         yield
 
 
 def summed(strategy: Any, tensor: Any) -> Any:
     """Adds up a small tensor over all replicas, which must all call it.
 
-    An all-reduce of TensorFlow takes two rounds of messages, after the all-reduce before it. With one replica in each worker, this takes
-    one round, and waits for no other operation.
+    With one replica in each worker, it waits for no other operation.
 
     Args:
         strategy: Strategy with several replicas, or several workers.
@@ -56,10 +64,7 @@ def summed(strategy: Any, tensor: Any) -> Any:
     if len(launchers) != 1:
         replica, total = tf.distribute.get_replica_context(), tf.distribute.ReduceOp.SUM
         return replica.all_reduce(total, tensor) if replica else strategy.reduce(total, tensor, axis=None)
-    ring = tf.distribute.experimental.CommunicationOptions(
-        implementation=tf.distribute.experimental.CommunicationImplementation.RING
-    )
-    return tf.reduce_sum(_all_gather(launchers[0], tf.expand_dims(tensor, 0), ring, is_ordered=False), axis=0)
+    return _in_one_round(launchers[0], tensor)
 
 
 def exchanged(strategy: Any, tensor: Any) -> Any:
@@ -86,6 +91,23 @@ def exchanged(strategy: Any, tensor: Any) -> Any:
             timeout=launcher._options.timeout_seconds or 0,
             ordering_token=launcher._get_ordering_token(),
         )
+
+
+def _all_reduce(launcher: Any, of_tensorflow: Any, tensor: Any, control_input: Any = None, options: Any = None) -> Any:
+    """Adds up a tensor that has the same shape on all workers; GPUs have their own way, in a fixed order."""
+    elements = tensor.shape.num_elements()
+    is_small = elements is not None and elements * tensor.dtype.size <= _SMALL_BYTES and "CPU" in launcher._device
+    return _in_one_round(launcher, tensor) if is_small else of_tensorflow(launcher, tensor, control_input, options)
+
+
+def _in_one_round(launcher: Any, tensor: Any) -> Any:
+    """Adds up a tensor by gathering it from all workers. An all-reduce of TensorFlow takes twice as many rounds of messages."""
+    import tensorflow as tf
+
+    ring = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING
+    )
+    return tf.reduce_sum(_all_gather(launcher, tf.expand_dims(tensor, 0), ring, is_ordered=False), axis=0)
 
 
 def _all_gather(launcher: Any, tensor: Any, options: Any, is_ordered: bool = True) -> Any:

@@ -77,7 +77,7 @@ def test_a_result_that_goes_with_its_worker_before_it_is_fetched_is_left_out() -
     def gone() -> Any:
         raise tf.errors.UnavailableError(None, None, "failed to connect to all addresses")
 
-    made = TakenSteps(np.array([4]), np.array([0.5]), np.array(False))
+    made = TakenSteps(np.array([4]), np.array([0.5]), np.array(False), np.array(5))
     results = [SimpleNamespace(_status=RemoteValueStatus.READY, fetch=fetch) for fetch in (gone, lambda: made)]
     assert finished(results) == [made]
 
@@ -147,7 +147,7 @@ def test_a_pool_goes_on_without_the_audited_step_of_a_lost_worker() -> None:
     def on_chief(limits: Any) -> TakenSteps:
         drawn = np.arange(tickets.numpy(), limits.numpy()[0])
         global_step.assign_add(len(drawn))
-        return TakenSteps(tf.ones(len(drawn)), tf.constant(drawn), tf.constant(False))
+        return TakenSteps(tf.ones(len(drawn)), tf.constant(drawn), tf.constant(False), tf.identity(global_step))
 
     counted: list[tuple[int, ...]] = []
     audit = SimpleNamespace(turns=lambda *limits: iter([(1, 7)]), count=lambda *steps: counted.append(steps))
@@ -189,7 +189,7 @@ class Busy:
         return [self]
 
     def fetch(self) -> TakenSteps:
-        return TakenSteps(np.ones(len(self.taken)), np.array(self.taken), np.array(False))
+        return TakenSteps(np.ones(len(self.taken)), np.array(self.taken), np.array(False), self.global_step.numpy())
 
     def check(self) -> None:
         """No call has failed."""
@@ -213,7 +213,7 @@ class Busy:
         drawn = drawn[drawn < limit]
         self.global_step.assign_add(len(drawn))
         self.go_on()
-        return TakenSteps(tf.zeros(len(drawn)), tf.constant(drawn), tf.constant(False))
+        return TakenSteps(tf.zeros(len(drawn)), tf.constant(drawn), tf.constant(False), tf.identity(self.global_step))
 
 
 def test_a_pool_stays_open_between_the_steps_that_a_hook_sees() -> None:
