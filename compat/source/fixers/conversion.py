@@ -205,7 +205,8 @@ def _of_one_body(
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, imported, plain)
-        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
+        is_enough = found.complete or (shim and bool(found.models))
+        other = found if is_enough else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)

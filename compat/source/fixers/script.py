@@ -75,7 +75,7 @@ class Script:
     ) -> None:
         self.may_make_layers = may_make_layers or (lambda name: False)
         self.methods, self.attributes = methods, attributes
-        self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self._wrapper = _wrapper(text)
         self.module = self._wrapper.module
         self._names = dict(self._wrapper.resolve(QualifiedNameProvider))
         self._has_star = any(
@@ -201,6 +201,12 @@ class Script:
         """Returns the line in which a node of the script begins, from 1; 1 for a node that was built."""
         place = self._positions.get(node)
         return place.start.line if place else 1
+
+
+@functools.lru_cache(maxsize=8)
+def _wrapper(text: str) -> MetadataWrapper:
+    """Returns the syntax tree of a script, whose names each way of converting it looks up again."""
+    return MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
 
 
 def _known(name: str) -> str:

@@ -69,10 +69,18 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
         >>> sorted(reads_and_writes(cst.parse_statement("for a in b: c(a)"))[0])
         ['b', 'c']
     """
-    if isinstance(statement, cst.If | cst.Else | cst.IndentedBlock):  # of its parts: in a block that has changed, most have not
+    if isinstance(
+        statement, cst.If | cst.Else | cst.IndentedBlock | cst.With | cst.WithItem
+    ):  # of its parts: in a block that has changed, most have not
         found = [reads_and_writes(one) for one in children(statement)]
         return frozenset().union(*(read for read, _ in found)), frozenset().union(*(written for _, written in found))
     names = _Names()
+    if isinstance(statement, cst.For):
+        names._bind(statement.target)
+        read, written = reads_and_writes(statement.body)
+        around = [reads_and_writes(one) for one in (statement.iter, statement.orelse) if one is not None]
+        own = read - names.bound, written | names.written
+        return own[0].union(names.read, *(one for one, _ in around)), own[1].union(*(one for _, one in around))
     statement.visit(names)
     return frozenset(names.read - names.own), frozenset(names.written)
 

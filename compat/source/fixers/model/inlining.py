@@ -17,6 +17,7 @@ from estimator_bridge.compat.source.fixers.script import (
     arguments,
     children,
     code,
+    known_of_nodes,
     makes,
     nodes,
     simple_name,
@@ -169,6 +170,8 @@ class _Putting:
             names: Names in the headers of the blocks around it.
         """
         for place, statement in enumerate(block):
+            if not self._may_change(statement):
+                continue
             before = [*around, *map(_that_goes_on, block[:place])]
             others = [*before, *block[place + 1 :]]
             apart = self._apart(statement)
@@ -187,6 +190,12 @@ class _Putting:
             if inside is not None:
                 return [*block[:place], *inside, *block[place + 1 :]]
         return None
+
+    def _may_change(self, statement: Statement) -> bool:
+        """Returns False for a statement that calls no function that has to be put in, which is most of them."""
+        return _has_parts_in_one_line(statement) or any(
+            name in self._functions and self._wanted(name) for name in reads_and_writes(statement)[0]
+        )
 
     def of_one_line(self, statement: Statement) -> list[Statement]:
         """Returns the statements of a line, each in a line of its own."""
@@ -322,6 +331,15 @@ class _Putting:
         tested = [one for one in children(statement) if one is not rest]
         changed = self._of_block(rest, before, others, names | _named_in(tested))
         return statement.with_changes(orelse=changed) if changed is not None else None
+
+
+@known_of_nodes
+def _has_parts_in_one_line(node: cst.CSTNode) -> bool:
+    """Returns True if several statements stand in a line, of a statement or in its blocks."""
+    if isinstance(node, cst.SimpleStatementLine):
+        return len(node.body) > 1
+    blocks = (one for one in children(node) if isinstance(one, cst.BaseStatement | cst.BaseSuite | cst.Else))
+    return any(map(_has_parts_in_one_line, blocks))
 
 
 def _that_goes_on(statement: Statement) -> Statement:

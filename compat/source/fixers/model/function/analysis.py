@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 import itertools
 from collections.abc import Container, Iterator, Sequence, Set
 from typing import TypeVar
@@ -53,6 +55,7 @@ from estimator_bridge.compat.source.fixers.script import (
     Script,
     arguments,
     code,
+    known_of_nodes,
     nodes,
     parsed,
     simple_name,
@@ -79,25 +82,34 @@ def take_apart(script: Script, function: cst.FunctionDef, way: Way) -> ModelFunc
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    return _Analysis(script, function, way).result()
+    analysis = _begun(script, function, way.shim)
+    if isinstance(analysis, UnconvertibleError):
+        raise analysis
+    return analysis.result(way)
+
+
+@known_of_nodes
+def _begun(script: Script, function: cst.FunctionDef, shim: bool) -> _Analysis | UnconvertibleError:
+    """Returns what all ways of making a class share, which takes most of the time, or why there is none."""
+    try:
+        return _Analysis(script, function, shim)
+    except UnconvertibleError as reason:
+        return reason
 
 
 class _Analysis:
-    def __init__(self, script: Script, function: cst.FunctionDef, way: Way) -> None:
+    _keeps_updates = _reads_labels = _predicts_anew = False
+
+    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool) -> None:
         self._script = script
         self._function = function
-        self._shim = way.shim
-        self._keeps_updates = way.keeps_updates
-        self._reads_labels = way.reads_labels
-        self._predicts_anew = way.predicts_anew
+        self._shim = shim
         names = [parameter.name.value for parameter in function.params.params]
         if not names or function.params.star_kwarg or "mode" not in names:
             raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
         self._features = "features" if "features" in names else names[0]
         self._labels = "labels" if "labels" in names else ""
         self._params = "params" if "params" in names else ""
-        if way.reads_labels and not self._labels:
-            raise UnconvertibleError(function, "the model function", "it has no labels")
         self._more = [
             one
             for place, one in enumerate(function.params.params)
@@ -110,7 +122,7 @@ class _Analysis:
         functions = {name: one for name, one in self._own.items() if isinstance(one, cst.FunctionDef)}
         self._keras = KerasCalls(script, function, self._own, self._found.reached, self._shim)
         body = [one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
-        self._body, self._inlined = inlined(script, body, functions, self._belongs_here)
+        self._body, self._inlined = inlined(script, body, functions, functools.cache(self._belongs_here))
         self._check_methods()
         is_of_run = "config" in names and "config" not in [one.name.value for one in self._more]
         if is_of_run and any("config" in reads_and_writes(one)[0] for one in self._body if not self._effects.only_tells(one)):
@@ -118,20 +130,31 @@ class _Analysis:
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._keras.untold(self._body)
-        batch, given = {self._features, self._labels} - {""}, {self._params, *(one.name.value for one in self._more)} - {""}
-        self._checks = Checks(
-            script, function, self._found, self._body, self._tests, batch, given, self._shim, self._keras.frozen
-        )
-        self._extra: list[tuple[cst.CSTNode, str]] = []  # metrics that no key has
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
+
+    def result(self, way: Way) -> ModelFunction:
+        """Returns the parts, in one way."""
+        if way.reads_labels and not self._labels:
+            raise UnconvertibleError(self._function, "the model function", "it has no labels")
+        one = copy.copy(self)
+        one._keeps_updates, one._reads_labels, one._predicts_anew = way.keeps_updates, way.reads_labels, way.predicts_anew
+        one._prepare()
+        return one._result()
+
+    def _prepare(self) -> None:
+        batch, given = {self._features, self._labels} - {""}, {self._params, *(one.name.value for one in self._more)} - {""}
+        self._checks = Checks(
+            self._script, self._function, self._found, self._body, self._tests, batch, given, self._shim, self._keras.frozen
+        )
+        self._extra: list[tuple[cst.CSTNode, str]] = []  # metrics that no key has
         self._initial = self._take_initial_values()
         self._received = self._take_received()
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
         one, spec = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {})
-        self._signatures, asked = Signatures(script, one, spec), spec.get("predictions")
+        self._signatures, asked = Signatures(self._script, one, spec), spec.get("predictions")
         self._of_predictions = {*needed_for(_read(asked), one.statements)} if asked is not None and one is not None else set()
 
     def _check_methods(self) -> None:
@@ -200,8 +223,7 @@ class _Analysis:
             return taken
         return []
 
-    def result(self) -> ModelFunction:
-        """Returns the parts."""
+    def _result(self) -> ModelFunction:
         train, spec = self._branches[Mode.TRAIN], self._specs[Mode.TRAIN]
         loss_value = spec.get("loss")
         if loss_value is None:

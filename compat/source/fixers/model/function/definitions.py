@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -45,16 +46,22 @@ class Definitions:
             one.name.value: one for one in defined if one.name.value in script.methods
         }  # also of functions that it calls
 
-    def makes_layers(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
+        self.makes_layers = functools.cache(self._makes_layers)
+
+    def _makes_layers(self, name: str) -> bool:
         """Returns True if a function or class of the script makes layers or variables, by itself or by others."""
-        if name in self._of_module and name not in self.own | dict.fromkeys(seen):
-            return any(self.makes_layers(other, seen | {name}) for other in reads_and_writes(self._of_module[name])[0])
-        if name not in self.own or name in seen:
-            return False
-        named = (self._script.name(node) for node in nodes(self.own[name], cst.Attribute))
-        if any(one.startswith(_MAKERS) and (one != ASKED or _SHARES in code(self.own[name])) for one in named):
-            return True
-        return any(self.makes_layers(other, seen | {name}) for other in reads_and_writes(self.own[name])[0])
+        pending, seen = {name}, set[str]()
+        while pending:
+            one = pending.pop()
+            seen.add(one)
+            node = self.own.get(one, self._of_module.get(one))
+            named = (
+                (self._script.name(part) for part in nodes(node, cst.Attribute)) if node is not None and one in self.own else ()
+            )
+            if any(each.startswith(_MAKERS) and (each != ASKED or _SHARES in code(self.own[one])) for each in named):
+                return True
+            pending |= (reads_and_writes(node)[0] if node is not None else set()) - seen
+        return False
 
     def reached(self, start: Sequence[cst.CSTNode]) -> tuple[set[str], frozenset[str]]:
         """Returns the imported names in some nodes and in the script's functions and classes that they read, and the names of these."""
