@@ -224,10 +224,14 @@ class Modules:
 
     @functools.cached_property
     def imported(self) -> Mapping[Path, frozenset[str]]:
-        """Functions and classes of each module that other modules import."""
+        """Functions and classes of each module that other modules import, or name without a call: ``nets.block``."""
         found: dict[Path, set[str]] = {path: set() for path in self.paths}
         for file in filter(None, map(self.file, self.paths)):
-            for origin, *_ in file.names.imports:
+            called = {one.func for one in ast.walk(file.tree) if isinstance(one, ast.Call)}
+            named = [
+                meaning for one, meaning in file.chains if isinstance(one, ast.Attribute) and one not in called and meaning
+            ]
+            for origin in (*(origin for origin, *_ in file.names.imports), *named):
                 target = self.definition(file, origin)
                 if target is not None and target[0] is not file:
                     found[target[0].path].add(target[1])

@@ -15,6 +15,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     MODES,
     Mode,
     Statement,
+    bound_in_any_case,
     is_text,
     mode_name,
     needed_for,
@@ -213,6 +214,13 @@ class _Writer:
         has_layers = any(layer_function(script.called(one)) for one in calls)
         self._lifting = Lifting(script, parts.network, own, has_layers and self._reads_names())
 
+    def _whole_network(self, changed: Sequence[Statement]) -> list[Statement]:
+        """Returns the statements that ``__init__`` has not taken, behind None for what they bind below a test alone, such as that of labels."""
+        parts = self._parts
+        bound = {*bound_in_any_case(changed), parts.features, parts.labels, *(one.name.value for one in parts.more)}
+        first = [_line(f"{name} = None") for name in parts.outputs if name not in bound]
+        return [*first, *_without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))]
+
     def written(self) -> cst.ClassDef:
         parts = self._parts
         loss, in_evaluation = (self._in_mode(mode, parts.loss, parts.loss_value) for mode in (Mode.TRAIN, Mode.EVAL))
@@ -259,7 +267,7 @@ class _Writer:
             around = _BOTH
         text = text.replace("        NETWORK\n", f"        {around}\n            NETWORK\n") if around else text
         predicted = self._predicted_anew() if parts.predicts_anew else self._in_mode(Mode.PREDICT, parts.predicted)
-        network = _without_taken(changed, (self._lifting.taken | self._script.modules.keys()) - set(parts.outputs))
+        network = self._whole_network(changed)
         made = [_line(f"self.{layer.attribute} = {layer.made}") for layer in self._lifting.layers]
         prepared = self._in_order({*parts.prepared, *needed_for(_read(made), self._constant)})
         computed = ", ".join(one.entry for one in parts.metrics if not one.update)

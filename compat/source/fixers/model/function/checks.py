@@ -14,7 +14,10 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     ModeTests,
     Statement,
     assigned,
+    assigned_target,
+    assigned_value,
     reads_and_writes,
+    root_of,
     tainted_by,
     unwrapped,
 )
@@ -136,7 +139,18 @@ class Checks:
                 if {name for one in call.args for name in reads_and_writes(one.value)[0]} & self._of_batch
                 else set()
             )
-        return isinstance(call.func, cst.Subscript) or (simple_name(owner) in given and method not in _OF_DICTS)
+        is_looked_up = isinstance(call.func, cst.Subscript) or simple_name(call.func) in self._looked_up
+        return is_looked_up or (simple_name(owner) in given and method not in _OF_DICTS)
+
+    @functools.cached_property
+    def _looked_up(self) -> set[str]:
+        """Names that are given what the caller gives below a key: ``extract = params["extractor"]``."""
+        found = set[str]()
+        for statement in unwrapped(self._body):
+            value, name = assigned_value(statement), simple_name(assigned_target(statement))
+            if isinstance(value, cst.Subscript | cst.Attribute) and root_of(value) in self._given and name:
+                found.add(name)
+        return found
 
     @functools.cached_property
     def _of_builders(self) -> set[str]:
