@@ -489,6 +489,7 @@ class _Calls(Marking):
             for one in script.module.body
             if isinstance(one, cst.FunctionDef | cst.ClassDef) and makes(script, one, SPEC)
         }
+        self._aliases = {*_aliases_of_modes(script)}
         receiver = "tensorflow.estimator.export.ServingInputReceiver"
         self._serving = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, receiver)
@@ -680,6 +681,8 @@ class _Calls(Marking):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
+        if node in self._aliases:
+            return False
         if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
             if mode_name(name) and function not in self._with_specs:
                 return False
@@ -745,7 +748,8 @@ class _Calls(Marking):
                 Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "an argument of configure")
             )
             return updated_node.with_changes(body=[_GONE])
-        if isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES:
+        is_switch = isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES
+        if is_switch or (isinstance(only, cst.Assign) and only.value in self._aliases):
             self._changes.append(Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "not needed"))
             return updated_node.with_changes(body=[_GONE])
         self._mark_reason(original_node)
@@ -781,6 +785,20 @@ _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 _PLACEHOLDER = ("dtype", "shape", "name")
 _PIPELINE = f"{TPU}InputPipelineConfig."
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
+
+
+def _aliases_of_modes(script: Script) -> Iterator[cst.CSTNode]:
+    """Yields the values of assignments such as ``ModeKeys = tf.estimator.ModeKeys``, if the script only asks that name for its modes."""
+    for one in nodes(script.module, cst.Assign):
+        assert isinstance(one, cst.Assign)
+        name = simple_name(one.targets[0].target)
+        if script.modules.get(name) == _IN_MODEL_FUNCTIONS[1] == script.name(one.value):
+            chains = [each for each in nodes(script.module, cst.Attribute) if isinstance(each, cst.Attribute)]
+            names = {each for each in nodes(script.module, cst.Name) if simple_name(each) == name} - {
+                each.attr for each in chains
+            }
+            if names == {one.targets[0].target, *(each.value for each in chains if each.value in names)}:
+                yield one.value
 
 
 def _spec(call: cst.Call) -> str:

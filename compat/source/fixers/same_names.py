@@ -20,7 +20,37 @@ _HOOKS = (
     "NanLossDuringTrainingError", "NanTensorHook", "ProfilerHook", "SecondOrStepTimer", "SessionRunArgs", "SessionRunContext",
     "SessionRunHook", "SessionRunValues", "StepCounterHook", "StopAtStepHook", "SummarySaverHook",
 )  # fmt: skip
+_UNCHANGED = {
+    "distributions": (
+        "Bernoulli", "Beta", "Categorical", "Dirichlet", "DirichletMultinomial", "Distribution", "Exponential", "Gamma", "Laplace",
+        "Multinomial", "Normal", "StudentT", "Uniform", "kl_divergence",
+    ),
+    "signal": (
+        "frame", "hamming_window", "hann_window", "inverse_stft", "inverse_stft_window_fn", "linear_to_mel_weight_matrix",
+        "mfccs_from_log_mel_spectrograms", "overlap_and_add", "stft",
+    ),
+}  # fmt: skip
+_MOVED = {
+    "contrib.eager.executing_eagerly": "executing_eagerly",
+    "contrib.framework.argsort": "argsort",
+    "contrib.framework.convert_to_tensor_or_sparse_tensor": "convert_to_tensor_or_sparse_tensor",
+    "contrib.framework.is_tensor": "is_tensor",
+    "contrib.framework.sort": "sort",
+    "contrib.metrics.set_difference": "sets.difference",
+    "contrib.metrics.set_intersection": "sets.intersection",
+    "contrib.metrics.set_size": "sets.size",
+    "contrib.metrics.set_union": "sets.union",
+    "contrib.nn.conv1d_transpose": "nn.conv1d_transpose",
+    "contrib.stateless.stateless_random_normal": "random.stateless_normal",
+    "contrib.stateless.stateless_random_uniform": "random.stateless_uniform",
+    "contrib.stateless.stateless_truncated_normal": "random.stateless_truncated_normal",
+    "contrib.util.constant_value": "get_static_value",
+    "contrib.util.make_ndarray": "make_ndarray",
+    "contrib.util.make_tensor_proto": "make_tensor_proto",
+}
 SAME_NAMES = {
+    **{f"contrib.{module}.{name}": f"{module}.{name}" for module, names in _UNCHANGED.items() for name in names},
+    **_MOVED,
     **{f"contrib.data.{name}": f"data.{name}" for name in _DATA},
     **{f"contrib.rnn.{name}": f"nn.rnn_cell.{name}" for name in _CELLS},
     **{f"contrib.rnn.{name}": f"nn.{name}" for name in ("static_rnn", "static_bidirectional_rnn", "static_state_saving_rnn")},

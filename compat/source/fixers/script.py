@@ -35,6 +35,7 @@ _NAMED = {
         "contrib.layers",
         "contrib.tpu",
         "estimator",
+        "estimator.ModeKeys",
         "losses",
         "metrics",
         "nn",

@@ -174,3 +174,11 @@ def test_a_function_may_have_its_modules_name() -> None:
     for given in ("from net import build", "from net.build import build"):
         found = merged({**files, "train.py": SCRIPT.replace("from net.blocks import build, WIDTH", f"{given}\nWIDTH = 6")})
         assert "def build(x, units):" in found["train.py"].text
+
+
+def test_a_module_keeps_what_another_one_names_without_a_call() -> None:
+    """It is a hyperparameter, or a value of a dict; what is called comes into the script."""
+    named = "from net import heads\nPARTS = {'extractor': heads.logits}\n"
+    for more, expected in (({}, set()), ({"main.py": named}, {"logits"})):
+        modules = Modules({ROOT / name: text for name, text in (FILES | more).items()}, ROOT)
+        assert modules.imported[ROOT / "net" / "heads.py"] == expected

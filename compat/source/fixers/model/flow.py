@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 import libcst as cst
@@ -356,7 +357,7 @@ class ModeTests:
     def __init__(self, script: Script, mode_name: str, body: Sequence[Statement], labels: str = "") -> None:
         self._script = script
         self._mode_name = mode_name
-        self._labels = labels
+        self._of_labels = _same_as(labels, body) if labels else set()
         self.asks_labels = False
         self._constants = [one for one in (*script.module.body, *body) if isinstance(one, cst.SimpleStatementLine)]
         self.bound = {name for statement in body for name in reads_and_writes(statement)[1]}
@@ -395,8 +396,7 @@ class ModeTests:
         (target,) = node.comparisons
         sides = node.left, target.comparator
         is_not = isinstance(target.operator, cst.IsNot | cst.NotEqual)
-        asks_labels = self._labels and simple_name(node.left) == self._labels and code(target.comparator) == "None"
-        if asks_labels and self._labels not in self.bound:
+        if simple_name(node.left) in self._of_labels and code(target.comparator) == "None":
             self.asks_labels = True
             return (mode is Mode.PREDICT) is not is_not
         if simple_name(sides[0]) != self._mode_name:
@@ -424,6 +424,15 @@ class ModeTests:
             return Mode[mode]
         texts = {"'train'": Mode.TRAIN, "'eval'": Mode.EVAL, "'infer'": Mode.PREDICT}
         return texts.get(code(node).replace('"', "'"))
+
+
+def _same_as(name: str, body: Sequence[Statement]) -> set[str]:
+    """Returns an argument of a function and the names that its statements give to that alone; nothing if they give it another value."""
+    bindings = Counter(bound for statement in body for bound in rebound(statement))
+    lines = [one for one in body if simple_name(assigned_value(one)) == name]
+    others = {simple_name(assigned_target(one)) for one in lines} - {""}
+    is_changed = any(name in reads_and_writes(one)[1] for one in body)
+    return set() if is_changed else {name, *(one for one in others if bindings[one] == 1)}
 
 
 def as_test_of_mode(statement: Statement, tests: ModeTests) -> Statement:

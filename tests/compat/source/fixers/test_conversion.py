@@ -32,6 +32,7 @@ converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
     "arg_scopes",
+    "asks_labels",
     "asked_updates",
     "bound_arguments",
     "branches",
@@ -170,6 +171,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "training_features": "predicted 80",
         "two_calls": "accuracy above 0: True",
         "arg_scopes": "loss below 1: True",
+        "asks_labels": "40 predictions",
         "asked_updates": "loss below 1: True",
         "contrib_optimizers": "loss below 1: True",
         "made_in_calls": "predicted 16",
@@ -471,12 +473,12 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert "class KerasKerasModel(" in convert(imported).text
 
 
-@pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net", "chosen"])
+@pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net", "held", "chosen"])
 def test_a_network_that_is_looked_up_is_kept_or_marked(network: str) -> None:
     """It may make layers, which Keras would not find."""
     text = ONE_MODEL.replace(NET, f"logits = {network}(").replace("import tens", "import nets\nimport tens", 1)
-    if network == "chosen":
-        text = text.replace("    logits = ", "    chosen = nets.named('net')\n    logits = ")
+    first = {"chosen": "chosen = nets.named('net')", "held": "held = params['net']"}
+    text = text.replace("    logits = ", f"    {first[network]}\n    logits = ") if network in first else text
     assert "may make layers" in convert(text).text
     kept = convert(text, shim=True)
     assert kept.models
