@@ -52,6 +52,7 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     of_network,
 )
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
 from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, without_tpu
@@ -73,6 +74,9 @@ from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import with_abstract_classes
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
+_WITH_MODEL = "it is converted with its model function, which stays"
+_OF_SPECS = ("tensorflow.estimator.export.", OPTIMIZE_LOSS)
+"""What an EstimatorSpec is given, and what is converted with it."""
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
 _QUEUES = (
     *(f"train.{name}" for name in (
@@ -499,6 +503,8 @@ class _Calls(Marking):
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, raw)
         }
         self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
+        reason = next((change for change in changes if change.outcome is Outcome.HUMAN), None)
+        self._of_models = f"{_WITH_MODEL}; the mark of {reason.name} says why" if self._explained and reason else _OUTSIDE
 
     @property
     def _in_shim(self) -> bool:
@@ -706,10 +712,10 @@ class _Calls(Marking):
             return False
         elif name not in CONVERTED or node not in self._called:
             found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
-            explained = found is _OUTSIDE and function in self._with_specs  # a model function that stays says why
-            explained |= self._in_shim and (found is _OUTSIDE or is_contrib(name))
+            is_of_models = found is _OUTSIDE or is_contrib(name) or name.startswith(_OF_SPECS)
+            explained = is_of_models and (function in self._with_specs or self._in_shim)  # a model function that stays says why
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
-                self._stays(node, name.replace("tensorflow", "tf", 1), found)
+                self._stays(node, name.replace("tensorflow", "tf", 1), self._of_models if is_of_models else found)
         return not name
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:

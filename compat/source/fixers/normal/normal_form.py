@@ -9,6 +9,7 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
+from estimator_bridge.compat.source.fixers.normal.contrib_blocks import as_block
 from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
 from estimator_bridge.compat.source.fixers.normal.initializers import initializer
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
@@ -170,6 +171,11 @@ class _NormalForm(cst.CSTTransformer):
             self._totals |= {
                 one: f"tf.add_n([{', '.join([*texts, *([] if is_alone else [penalties])])}])" for one, is_alone in alone.items()
             }
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement:
+        return (as_block(self._script, original_node, updated_node) if self._has_tf else None) or updated_node
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.With | cst.FlattenSentinel[cst.BaseStatement]:
         return self._scopes.without(original_node, updated_node)
