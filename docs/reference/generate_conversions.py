@@ -12,6 +12,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, LAYERS, translated
 from estimator_bridge.compat.source.fixers.model.metrics import ROWS, metric
 from estimator_bridge.compat.source.fixers.model.optimizers import OPTIMIZERS, SCHEDULES, optimizer, schedule
+from estimator_bridge.compat.source.fixers.normal.contrib_blocks import PARAMETERS
 from estimator_bridge.compat.source.fixers.normal.initializers import INITIALIZERS, initializer
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_CONTRIB
 from estimator_bridge.compat.source.fixers.same_names import SAME_NAMES
@@ -153,6 +154,7 @@ def _functions() -> list[_Table]:
     ]
     values = [(f"`tf.{old}`", f"`tf.{new}`") for old, new in sorted({**SAME_VALUES, **SAME_NAMES}.items())]
     contained = [(f"`tf.{old}`", _listed(parameters), f"`{new}`") for old, (new, parameters) in sorted(OF_CONTRIB.items())]
+    in_blocks = [(f"`tf.contrib.layers.{name}`", _listed(parameters)) for name, parameters in PARAMETERS.items()]
     drawn = [
         (f"`tf.contrib.layers.{name}`", _listed(parameters), f"`tf.{initializer(*_call(f'contrib.layers.{name}', ()))}`")
         for name, (parameters, _) in sorted(INITIALIZERS.items())
@@ -162,6 +164,7 @@ def _functions() -> list[_Table]:
         (("Function", "Positional arguments, at most", "Keywords", "New name"), rows),
         (("Value", "New name"), values),
         (("Function of contrib", "Arguments", "Function that the new script contains"), contained),
+        (("Function of contrib, written as a table or a loop over layers", "Arguments"), in_blocks),
     ]
 
 

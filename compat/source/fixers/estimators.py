@@ -36,16 +36,22 @@ _METHODS: dict[str, tuple[str, ...]] = {
         "strip_default_attrs",
     ),
     "export_saved_model": ("export_dir_base", "serving_input_receiver_fn", "assets_extra", "as_text", "checkpoint_path"),
+    "get_variable_names": (),
+    "get_variable_value": ("name",),
 }
 """Methods of an Estimator with their parameters, in their order."""
 _KEPT = {"train": {"input_fn", "steps", "max_steps", "callbacks"}, "evaluate": {"input_fn", "steps", "name", "checkpoint_path"}, "predict": {"input_fn", "predict_keys", "checkpoint_path", "yield_single_examples"},
-         "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}}  # fmt: skip
+         "export_savedmodel": {"export_dir_base", "serving_input_receiver_fn", "strip_default_attrs"}, "export_saved_model": {"export_dir_base", "serving_input_receiver_fn"}, "get_variable_names": set(), "get_variable_value": {"name"}}  # fmt: skip
 _EXPORTER = ("name", "serving_input_receiver_fn", "assets_extra", "as_text", "exports_to_keep")
 _SPECS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "tensorflow.estimator.TrainSpec": (("input_fn", "max_steps", "hooks"), {"input_fn", "max_steps", "callbacks"}),
     "tensorflow.estimator.EvalSpec": (
         ("input_fn", "steps", "name", "hooks", "exporters", "start_delay_secs", "throttle_secs"),
         {"input_fn", "steps", "name", "exporters", "start_delay_secs", "throttle_secs"},
+    ),
+    "tensorflow.estimator.BestExporter": (
+        (*_EXPORTER[:2], "event_file_pattern", "compare_fn", *_EXPORTER[2:]),
+        {"name", "serving_input_receiver_fn", "event_file_pattern", "compare_fn", "exports_to_keep"},
     ),
     "tensorflow.estimator.FinalExporter": (_EXPORTER[:4], {"name", "serving_input_receiver_fn"}),
     "tensorflow.estimator.LatestExporter": (_EXPORTER, {"name", "serving_input_receiver_fn", "exports_to_keep"}),
@@ -119,7 +125,7 @@ _LEFT_OUT = {
     "name": "evaluations have no folder of their own",
     "start_delay_secs": "it evaluates once, after the training",
     "throttle_secs": "it evaluates once, after the training",
-    "exports_to_keep": "it exports once, after the training",
+    **dict.fromkeys(("exports_to_keep", "compare_fn", "event_file_pattern"), "it exports once, after the training"),
     "gpu_options.per_process_gpu_memory_fraction": "TensorFlow 2 takes bytes: tf.config.set_logical_device_configuration",
     "strip_default_attrs": "TensorFlow 2 writes them as it needs them",
 }
@@ -144,7 +150,7 @@ _NO_STRATEGY = "the new model trains without it; if it is not None, make the mod
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
-_OWN_EMPTY = {"yield_single_examples": ("True",)}
+_OWN_EMPTY = {"as_text": ("None", "False"), "yield_single_examples": ("True",)}
 """Parameters with other values that say nothing."""
 
 
@@ -415,6 +421,11 @@ class EstimatorCalls:
             self._read_input((arguments(old, parameters) or {}).get("input_fn"))
             if name.endswith("EvalSpec") and "steps" not in (arguments(call, parameters) or {}):
                 given["steps"] = cst.Integer("100")  # EvalSpec's default
+            if name.endswith("BestExporter"):
+                given.setdefault("name", cst.SimpleString('"best_exporter"'))
+                self.left_out.append(
+                    (old, "tf.estimator.BestExporter", "earlier exports: it evaluates and exports once, after the training")
+                )
             written = kept - _LEFT_OUT.keys() | ({"name"} if name.endswith("Exporter") else set())
             self._leave_out(old, given, written)
             return f"dict({_written(given, written)})"
@@ -686,11 +697,15 @@ class EstimatorCalls:
         given = self._given(call, _METHODS[method], _KEPT[method], f"Estimator.{method}")
         self._read_input((arguments(old, _METHODS[method]) or {}).get("input_fn"))
         function = "export_saved_model" if method == "export_savedmodel" else method
-        written = set(given) - {"name", "strip_default_attrs"}
+        written = set(given) - ({"strip_default_attrs"} if method == "get_variable_value" else {"name", "strip_default_attrs"})
+        if method == "get_variable_names":
+            self.left_out.append(
+                (old, "Estimator.get_variable_names", "the step and what the optimizer keeps; layers have Keras' names")
+            )
         if "checkpoint_path" in given:
             self._use(VALUES)
         self._leave_out(old, given, written)
-        return f"{self._use(function)}({model}, {_written(given, written)})"
+        return f"{self._use(function)}({', '.join(filter(None, (model, _written(given, written))))})"
 
     def _read_input(self, function: cst.BaseExpression | None) -> None:
         """Notes if an input function takes the mode, the params or the config."""

@@ -28,8 +28,9 @@ def image_input_fn():
 
 estimator = tf.estimator.Estimator(model_fn, "trained")
 examples = tf.estimator.export.build_parsing_serving_input_receiver_fn({"x": tf.FixedLenFeature([3], tf.float32)})
-exporter = tf.estimator.LatestExporter("latest", examples)
-eval_spec = tf.estimator.EvalSpec(input_fn, steps=None, exporters=[exporter])
+exporter = tf.estimator.LatestExporter("latest", examples, as_text=False)
+best = tf.estimator.BestExporter(serving_input_receiver_fn=examples, exports_to_keep=2)
+eval_spec = tf.estimator.EvalSpec(input_fn, steps=None, exporters=[exporter, best])
 tf.estimator.train_and_evaluate(estimator, tf.estimator.TrainSpec(input_fn, max_steps=4), eval_spec)
 estimator.export_savedmodel("exported", image_input_fn, strip_default_attrs=True)
 print("exported")

@@ -10,11 +10,12 @@ from estimator_bridge.compat.source.fixers.script import Arguments, Script, code
 
 _CONTRIB = "tensorflow.contrib.layers."
 _TABLE = ("ids", "vocab_size", "embed_dim", "unique", "initializer", "regularizer", "trainable", "scope", "reuse")
-_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "embed_sequence": _TABLE,
     "repeat": ("inputs", "repetitions", "layer"),
     "stack": ("inputs", "layer", "stack_args"),
 }
+"""Functions and their parameters; behind those of the last two come arguments of the layers."""
 _SCOPES = {"embed_sequence": "EmbedSequence", "repeat": "Repeat", "stack": "Stack"}
 """Names of their scopes if they are given none."""
 _NAMES = {"conv2d": "convolution2d", "conv2d_transpose": "convolution2d_transpose"}
@@ -44,10 +45,10 @@ def as_block(script: Script, old: cst.SimpleStatementLine, new: cst.SimpleStatem
     if len(old.body) != 1 or not isinstance(before, cst.Assign) or not isinstance(only, cst.Assign) or len(only.targets) != 1:
         return None
     target, name = simple_name(only.targets[0].target), script.called(before.value).removeprefix(_CONTRIB)
-    if name not in _PARAMETERS or not target:
+    if name not in PARAMETERS or not target:
         return None
-    given, further = _arguments(only.value, _PARAMETERS[name])
-    layer = _arguments(before.value, _PARAMETERS[name])[0].get("layer")
+    given, further = _arguments(only.value, PARAMETERS[name])
+    layer = _arguments(before.value, PARAMETERS[name])[0].get("layer")
     made = script.name(layer) if layer is not None else ""
     lines = _table(given, target) if name == "embed_sequence" else _layers(made, given, further, target)
     if lines is None:

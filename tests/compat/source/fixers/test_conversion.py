@@ -219,16 +219,15 @@ def test_an_exported_model_answers_as_its_variables_say(tmp_path: Path) -> None:
     script = tmp_path / "new.py"
     script.write_text(converted("exports").text)
     subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, timeout=300, check=True)
-    ((image,), (examples,)) = (
-        [tf.saved_model.load(str(path)) for path in tmp_path.glob(found)] for found in ("exported/*", "trained/export/latest/*")
-    )
+    folders = ("exported", "trained/export/latest", "trained/export/best_exporter")
+    (image,), (latest,), (best,) = ([tf.saved_model.load(str(path)) for path in (tmp_path / one).glob("*")] for one in folders)
     variables = {variable.name: variable.numpy().astype(np.float64) for variable in image.model.trainable_variables}
     kernel, bias = (next(value for name, value in variables.items() if name.endswith(end)) for end in ("kernel:0", "bias:0"))
     logits = np.array([1.0, 2.0, 3.0]) * 2.0 @ kernel + bias
     example = tf.train.Example()
     example.features.feature["x"].float_list.value.extend([2.0, 4.0, 6.0])
-    asked = {"image": tf.constant([[1.0, 2.0, 3.0]])}, {"examples": tf.constant([example.SerializeToString()])}
-    for served, inputs in zip((image, examples), asked, strict=True):
+    examples = {"examples": tf.constant([example.SerializeToString()])}
+    for served, inputs in ((image, {"image": tf.constant([[1.0, 2.0, 3.0]])}), (latest, examples), (best, examples)):
         assert set(served.signatures) == {"classify", "serving_default"}
         for signature in served.signatures.values():
             outputs = signature(**inputs)
