@@ -17,6 +17,8 @@ from estimator_bridge.compat.source.merging import Modules, merge_all
 
 _LINES_OF_ONE = 2000
 """Lines from which further processes are worth their start."""
+_NAMED = re.compile(r"^(\w+) = (?:\w+\.)*(\w+)\s*$", re.MULTILINE)
+"""Another name for what may be a model function: ``MODEL_FN = models.small``."""
 _Task = tuple[Path, str, Mapping[str, str], bool, frozenset[str]]
 
 
@@ -44,13 +46,17 @@ def _with_models_of_others(texts: Mapping[Path, str], found: Mapping[Path, Conve
     elsewhere: dict[str, str] = {}
     makers: set[str] = set()
     named: dict[tuple[str, str], set[Path]] = {}  # module and function: the files that may be meant
+    functions = {function for conversion in found.values() for function in conversion.models}
     for path, conversion in found.items():
         parts = [part for part in path.with_suffix("").parts if part != "__init__"]
+        others = {
+            name: name for name, function in _NAMED.findall(texts[path]) if function in functions
+        }  # they mean the class now
         for place in range(len(parts)):  # a relative import names the last parts alone
             module = ".".join(parts[place:])
-            elsewhere |= {f"{module}.{function}": model for function, model in conversion.models.items()}
+            elsewhere |= {f"{module}.{function}": model for function, model in {**others, **conversion.models}.items()}
             makers |= {f"{module}.{function}" for function in conversion.makers}
-        for function in (*conversion.models, *conversion.makers):
+        for function in (*others, *conversion.models, *conversion.makers):
             named.setdefault((parts[-1], function), set()).add(path)
     for path, text in texts.items():
         words = set(re.findall(r"\w+", text))

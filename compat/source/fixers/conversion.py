@@ -185,7 +185,7 @@ def convert(
         return Conversion(text, tuple(_marked(text)))
     text = with_abstract_classes(_CORE.sub(r"\1tensorflow", text))
     words = set(re.findall(r"\w+", text))
-    if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in makers}:
+    if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in (*makers, *elsewhere)}:
         return Conversion(_parsable(text), ())
     convert_with = functools.partial(
         _of_one_body, text, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
@@ -241,7 +241,7 @@ def _converted(
         attributes=plain.variables if plain is not None else frozenset(),
     )
     script = make(text)
-    uses = any(name.startswith("tensorflow.") or name.lstrip(".") in makers for name in script.imported())
+    uses = any(name.startswith("tensorflow.") or name.lstrip(".") in {*makers, *elsewhere} for name in script.imported())
     if not uses and not re.search(r"^\s*(from|import) tensorflow\.", text, re.MULTILINE):
         return Conversion(text, ())
     normal = in_normal_form(script, shim)
@@ -289,7 +289,7 @@ def _converted(
         )
         if re.search(rf"\b{name}([(,)]|$)", moved.code, re.MULTILINE)
     )
-    if any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
+    if calls.used and any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
     if ELSEWHERE in calls.used or SHIM in moved.code:
         calls.used.add(UNCHANGED)

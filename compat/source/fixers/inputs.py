@@ -191,8 +191,8 @@ def _without_none(value: cst.BaseExpression) -> cst.BaseExpression:
     return pair[0] if len(pair) == 2 and simple_name(pair[1]) == "None" else value
 
 
-def makes_iterator(function: cst.FunctionDef) -> bool:
-    """Returns True if a function makes an iterator of a dataset."""
+def makes_iterator(function: cst.FunctionDef | cst.With) -> bool:
+    """Returns True if a function or block makes an iterator of a dataset."""
     names = ("make_one_shot_iterator", "make_initializable_iterator")
     found = [node for node in nodes(function, cst.Attribute) if isinstance(node, cst.Attribute) and node.attr.value in names]
     inner = [node for one in nodes(function.body, cst.FunctionDef, cst.Lambda) for node in nodes(one, cst.Attribute)]

@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.inputs import makes_iterator
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
@@ -53,6 +54,8 @@ _FULL_BATCHES = {
     "tensorflow.contrib.data.padded_batch_and_drop_remainder": "padded_batch",
 }
 """Functions of contrib whose result is applied to a dataset, and its method that does the same."""
+_AROUND_INPUT = {"tensorflow.device", "tensorflow.name_scope", "tensorflow.variable_scope"}
+"""Blocks that change nothing of what a dataset gives."""
 _TOTAL, _ADD_LOSS = "tensorflow.losses.get_total_loss", "tensorflow.losses.add_loss"
 _LOSSES = tuple(
     f"tensorflow.losses.{name}"
@@ -178,6 +181,15 @@ class _NormalForm(cst.CSTTransformer):
         return (as_block(self._script, original_node, updated_node) if self._has_tf else None) or updated_node
 
     def leave_With(self, original_node: cst.With, updated_node: cst.With) -> cst.With | cst.FlattenSentinel[cst.BaseStatement]:
+        calls = [self._script.called(one.item) for one in original_node.items if one.asname is None]
+        is_of_input = len(calls) == len(original_node.items) and {*calls} <= _AROUND_INPUT and makes_iterator(original_node)
+        block = updated_node.body
+        if is_of_input and isinstance(block, cst.IndentedBlock) and not block.footer:
+            first, *others = block.body
+            assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+            behind = [cst.EmptyLine(comment=block.header.comment)] if block.header.comment else []
+            lines = [*updated_node.leading_lines, *behind, *first.leading_lines]
+            return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *others])
         return self._scopes.without(original_node, updated_node)
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
