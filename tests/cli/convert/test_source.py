@@ -240,6 +240,22 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     assert before == {path: path.read_text() for path in folder.iterdir()}
 
 
+def test_a_module_of_settings_names_the_model_function(run: Run, tmp_path: Path) -> None:
+    """``MODEL_FN = network.model_fn`` is the class now; an input function may make its iterator in a scope."""
+    texts = {path.name: path.read_text() for path in THREE_FILES.glob("*.py")}
+    texts["settings.py"] = "import network\n\nMODEL_FN = network.model_fn\n"
+    texts["train.py"] = texts["train.py"].replace("from network import model_fn", "import settings")
+    texts["train.py"] = texts["train.py"].replace("Estimator(model_fn)", "Estimator(settings.MODEL_FN)")
+    scope = "    with tf.variable_scope('rows'):  # scope\n        iterator = rows.make_one_shot_iterator()\n        return iterator.get_next()\n"
+    texts["rows.py"] = texts["rows.py"].partition("    iterator = ")[0] + scope
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert run("--out", tmp_path / "new", tmp_path / "train.py")[0] == 0
+    assert (tmp_path / "new" / "settings.py").read_text().endswith("MODEL_FN = network.Model\n")
+    assert "estimator = settings.MODEL_FN()\n" in (tmp_path / "new" / "train.py").read_text()
+    assert "    # scope\n    return rows\n" in (tmp_path / "new" / "rows.py").read_text()
+
+
 BLOCKS = "import tensorflow as tf\n\n\ndef build(x):\n    return tf.layers.dense(x, 1)  # one\n"
 OF_BLOCKS = (
     "import tensorflow as tf\nfrom blocks import build\n\n\ndef model_fn(features, labels, mode):\n    net = build(features)\n"
