@@ -17,7 +17,7 @@ from estimator_bridge.compat.source.merging import Modules, merge_all
 
 _LINES_OF_ONE = 2000
 """Lines from which further processes are worth their start."""
-_NAMED = re.compile(r"^(\w+) = (?:\w+\.)*(\w+)\s*$", re.MULTILINE)
+_NAMED = re.compile(r"^(\w+) = (?:(?:\w+\.)*(\w+)\.)?(\w+)\s*$", re.MULTILINE)
 """Another name for what may be a model function: ``MODEL_FN = models.small``."""
 _Task = tuple[Path, str, Mapping[str, str], bool, frozenset[str]]
 
@@ -46,12 +46,11 @@ def _with_models_of_others(texts: Mapping[Path, str], found: Mapping[Path, Conve
     elsewhere: dict[str, str] = {}
     makers: set[str] = set()
     named: dict[tuple[str, str], set[Path]] = {}  # module and function: the files that may be meant
-    functions = {function for conversion in found.values() for function in conversion.models}
+    models = {(path.stem, function) for path, conversion in found.items() for function in conversion.models}
     for path, conversion in found.items():
         parts = [part for part in path.with_suffix("").parts if part != "__init__"]
-        others = {
-            name: name for name, function in _NAMED.findall(texts[path]) if function in functions
-        }  # they mean the class now
+        names = _NAMED.findall(texts[path])
+        others = {name: name for name, module, function in names if (module or path.stem, function) in models}  # the class now
         for place in range(len(parts)):  # a relative import names the last parts alone
             module = ".".join(parts[place:])
             elsewhere |= {f"{module}.{function}": model for function, model in {**others, **conversion.models}.items()}

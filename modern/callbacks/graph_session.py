@@ -148,9 +148,8 @@ class GraphSession(tf.compat.v1.Session):
         known |= {name: known[leaf.name] for name, leaf in self._leaf.items() if leaf.name in known and name not in fed}
         with context.eager_mode(), tf2_shapes():
             given = [tf.convert_to_tensor(_value(known, tensor), tensor.dtype) for tensor in part.inputs]
+            self.has_run, self._reader.known = True, {}  # also if it fails half-way
             outputs = part.call(given)
-            self.has_run = True
-            self._reader.known = {}
             return known | {tensor.name: value.numpy() for tensor, value in zip(part.outputs, outputs, strict=True)}
 
     def claim(self, ops: Iterable[Operation], function: Any) -> None:

@@ -37,6 +37,7 @@ from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking,
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.analysis import take_apart
+from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.layers import (
     FUSED_NORMS,
@@ -74,7 +75,7 @@ from estimator_bridge.compat.source.removed_names.numpy import REMOVED
 from estimator_bridge.compat.source.removed_names.python import with_abstract_classes
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
-_WITH_MODEL = "it is converted with its model function, which stays"
+_WITH_MODEL = "it is converted with the model function that calls it, which stays; the mark of that says why"
 _OF_SPECS = ("tensorflow.estimator.export.", OPTIMIZE_LOSS)
 """What an EstimatorSpec is given, and what is converted with it."""
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
@@ -209,8 +210,7 @@ def _of_one_body(
     plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, imported, plain)
-        is_enough = found.complete or (shim and bool(found.models))
-        other = found if is_enough else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
+        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
@@ -493,7 +493,6 @@ class _Calls(Marking):
             for one in script.module.body
             if isinstance(one, cst.FunctionDef | cst.ClassDef) and makes(script, one, SPEC)
         }
-        self._aliases = {*_aliases_of_modes(script)}
         receiver = "tensorflow.estimator.export.ServingInputReceiver"
         self._serving = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, receiver)
@@ -502,9 +501,11 @@ class _Calls(Marking):
         self._serving_raw = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, raw)
         }
+        assigned = [one for one in nodes(script.module, cst.Assign) if isinstance(one, cst.Assign)]
+        self._classes_of_modes = {one.value for one in assigned if script.name(one.value) == _IN_MODEL_FUNCTIONS[1]}
         self._explained = set(_model_functions(script)) - classes.keys()  # functions that stay, and say why
-        reason = next((change for change in changes if change.outcome is Outcome.HUMAN), None)
-        self._of_models = f"{_WITH_MODEL}; the mark of {reason.name} says why" if self._explained and reason else _OUTSIDE
+        staying = [one for one in script.module.body if isinstance(one, cst.FunctionDef) and one.name.value in self._explained]
+        self._of_staying = {name for one in staying for name in Definitions(script, one).reached([one])[1]}
 
     @property
     def _in_shim(self) -> bool:
@@ -687,7 +688,7 @@ class _Calls(Marking):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
-        if node in self._aliases:
+        if node in self._classes_of_modes:
             return False
         if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
             if mode_name(name) and function not in self._with_specs:
@@ -715,7 +716,8 @@ class _Calls(Marking):
             is_of_models = found is _OUTSIDE or is_contrib(name) or name.startswith(_OF_SPECS)
             explained = is_of_models and (function in self._with_specs or self._in_shim)  # a model function that stays says why
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
-                self._stays(node, name.replace("tensorflow", "tf", 1), self._of_models if is_of_models else found)
+                behind = _WITH_MODEL if function in self._of_staying else _OUTSIDE
+                self._stays(node, name.replace("tensorflow", "tf", 1), behind if is_of_models else found)
         return not name
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
@@ -723,6 +725,8 @@ class _Calls(Marking):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
+        if original_node in self._classes_of_modes:
+            return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
             return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
         if name.startswith(_PIPELINE):
@@ -754,8 +758,7 @@ class _Calls(Marking):
                 Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "an argument of configure")
             )
             return updated_node.with_changes(body=[_GONE])
-        is_switch = isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES
-        if is_switch or (isinstance(only, cst.Assign) and only.value in self._aliases):
+        if isinstance(only, cst.Expr) and self._script.called(only.value) in _SWITCHES:
             self._changes.append(Change(self._script.line(original_node), code(only), Outcome.CONVERTED, "not needed"))
             return updated_node.with_changes(body=[_GONE])
         self._mark_reason(original_node)
@@ -791,20 +794,6 @@ _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 _PLACEHOLDER = ("dtype", "shape", "name")
 _PIPELINE = f"{TPU}InputPipelineConfig."
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
-
-
-def _aliases_of_modes(script: Script) -> Iterator[cst.CSTNode]:
-    """Yields the values of assignments such as ``ModeKeys = tf.estimator.ModeKeys``, if the script only asks that name for its modes."""
-    for one in nodes(script.module, cst.Assign):
-        assert isinstance(one, cst.Assign)
-        name = simple_name(one.targets[0].target)
-        if script.modules.get(name) == _IN_MODEL_FUNCTIONS[1] == script.name(one.value):
-            chains = [each for each in nodes(script.module, cst.Attribute) if isinstance(each, cst.Attribute)]
-            names = {each for each in nodes(script.module, cst.Name) if simple_name(each) == name} - {
-                each.attr for each in chains
-            }
-            if names == {one.targets[0].target, *(each.value for each in chains if each.value in names)}:
-                yield one.value
 
 
 def _spec(call: cst.Call) -> str:

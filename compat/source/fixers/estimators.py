@@ -150,7 +150,7 @@ _NO_STRATEGY = "the new model trains without it; if it is not None, make the mod
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
 _EMPTY = ("None", "False", "[]", "()")
-_OWN_EMPTY = {"as_text": ("None", "False"), "yield_single_examples": ("True",)}
+_OWN_EMPTY = {"yield_single_examples": ("True",)}
 """Parameters with other values that say nothing."""
 
 

@@ -134,7 +134,7 @@ class StepPool:
             if chief.ended:
                 self._close()
             if chief.ended or len(chief.losses):
-                return self._ran([chief], 1, report_from, int(chief.step))
+                return self._ran([chief], 1, report_from, None if chief.ended else int(chief.step))
             self._close()  # the workers have taken all tickets
 
     def _opened(self, step: int, until: int) -> _OpenPool | None:

@@ -11,6 +11,8 @@ from estimator_bridge.runtime.patching import replaced
 _MOST_ROWS = 2**20
 _SMALL_BYTES = 2**16
 """Bytes of a tensor whose all-reduce takes as long as its rounds of messages, however much they carry."""
+_GATHERED = ("float16", "float32", "float64", "int32", "int64")
+"""Types that workers can gather."""
 
 
 @contextlib.contextmanager
@@ -96,7 +98,8 @@ def exchanged(strategy: Any, tensor: Any) -> Any:
 def _all_reduce(launcher: Any, of_tensorflow: Any, tensor: Any, control_input: Any = None, options: Any = None) -> Any:
     """Adds up a tensor that has the same shape on all workers; GPUs have their own way, in a fixed order."""
     elements = tensor.shape.num_elements()
-    is_small = elements is not None and elements * tensor.dtype.size <= _SMALL_BYTES and "CPU" in launcher._device
+    is_small = elements is not None and elements * tensor.dtype.size <= _SMALL_BYTES
+    is_small &= "CPU" in launcher._device and tensor.dtype.name in _GATHERED
     return _in_one_round(launcher, tensor) if is_small else of_tensorflow(launcher, tensor, control_input, options)
 
 
@@ -107,7 +110,10 @@ def _in_one_round(launcher: Any, tensor: Any) -> Any:
     ring = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING
     )
-    return tf.reduce_sum(_all_gather(launcher, tf.expand_dims(tensor, 0), ring, is_ordered=False), axis=0)
+    gathered = _all_gather(launcher, tf.expand_dims(tensor, 0), ring, is_ordered=False)
+    return functools.reduce(
+        tf.add, tf.unstack(gathered, launcher._group_size)
+    )  # in one order everywhere, so that all get the same bits
 
 
 def _all_gather(launcher: Any, tensor: Any, options: Any, is_ordered: bool = True) -> Any:

@@ -428,7 +428,7 @@ class ModeTests:
 
 def _same_as(name: str, body: Sequence[Statement]) -> set[str]:
     """Returns an argument of a function and the names that its statements give to that alone; nothing if they give it another value."""
-    bindings = Counter(bound for statement in body for bound in rebound(statement))
+    bindings = Counter(bound for statement in body for bound in reads_and_writes(statement)[1])
     lines = [one for one in body if simple_name(assigned_value(one)) == name]
     others = {simple_name(assigned_target(one)) for one in lines} - {""}
     is_changed = any(name in reads_and_writes(one)[1] for one in body)

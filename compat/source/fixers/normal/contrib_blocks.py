@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, code, simple_name
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, code, nodes, simple_name
 
 _CONTRIB = "tensorflow.contrib.layers."
 _TABLE = ("ids", "vocab_size", "embed_dim", "unique", "initializer", "regularizer", "trainable", "scope", "reuse")
@@ -20,7 +20,6 @@ _SCOPES = {"embed_sequence": "EmbedSequence", "repeat": "Repeat", "stack": "Stac
 """Names of their scopes if they are given none."""
 _NAMES = {"conv2d": "convolution2d", "conv2d_transpose": "convolution2d_transpose"}
 """Functions with another name of their own, after which they name layers."""
-_NUMBER, _UNITS = "layer_number", "layer_units"
 
 
 def as_block(script: Script, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> cst.BaseStatement | None:
@@ -50,22 +49,27 @@ def as_block(script: Script, old: cst.SimpleStatementLine, new: cst.SimpleStatem
     given, further = _arguments(only.value, PARAMETERS[name])
     layer = _arguments(before.value, PARAMETERS[name])[0].get("layer")
     made = script.name(layer) if layer is not None else ""
-    lines = _table(given, target) if name == "embed_sequence" else _layers(made, given, further, target)
+    taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
+    number, units = (
+        next(one for one in (name, f"{name}_", f"{name}__") if one not in taken) for name in ("layer_number", "layer_units")
+    )
+    lines = _table(given, target) if name == "embed_sequence" else _layers(made, given, further, target, (number, units))
     if lines is None:
         return None
     first = f'with tf.variable_scope({_text(given, "scope")}, "{_SCOPES[name]}"):'
     block = cst.ensure_type(cst.parse_statement("\n    ".join([first, *lines])), cst.With)
-    return block.with_changes(leading_lines=new.leading_lines)
+    behind = new.trailing_whitespace.comment
+    return block.with_changes(leading_lines=[*new.leading_lines, *([cst.EmptyLine(comment=behind)] if behind else [])])
 
 
-def _arguments(value: cst.BaseExpression, parameters: Sequence[str]) -> tuple[Arguments, list[str]]:
-    """Returns the arguments of a call by name, and the texts of those behind its parameters; nothing if there are some with a star."""
+def _arguments(value: cst.BaseExpression, parameters: Sequence[str]) -> tuple[Arguments, list[cst.BaseExpression]]:
+    """Returns the arguments of a call by name, and those behind its parameters; nothing if there are some with a star."""
     call = cst.ensure_type(value, cst.Call)
     if any(one.star for one in call.args):
         return {}, []
     by_place = [one.value for one in call.args if one.keyword is None]
     named = {one.keyword.value: one.value for one in call.args if one.keyword is not None}
-    return {**dict(zip(parameters, by_place, strict=False)), **named}, list(map(code, by_place[len(parameters) :]))
+    return {**dict(zip(parameters, by_place, strict=False)), **named}, by_place[len(parameters) :]
 
 
 def _text(given: Arguments, name: str) -> str:
@@ -81,21 +85,28 @@ def _table(given: Arguments, target: str) -> list[str] | None:
     return [f"{target} = tf.nn.embedding_lookup({table}, {_text(given, 'ids')})"]
 
 
-def _layers(made: str, given: Arguments, further: Sequence[str], target: str) -> list[str] | None:
+def _layers(
+    made: str, given: Arguments, further: Sequence[cst.BaseExpression], target: str, names: tuple[str, str]
+) -> list[str] | None:
     """Returns the lines of ``repeat``, and those of ``stack`` for layers that take a number of units alone."""
     name, inputs = made.removeprefix(_CONTRIB), _text(given, "inputs")
     is_stack = "stack_args" in given
-    reads = {*map(code, given.values()), *further} - {inputs}
+    later = [*further, *(value for key, value in given.items() if key != "inputs")]  # in the loop, where the target has changed
+    reads = {simple_name(one) for value in later for one in nodes(value, cst.Name)}
+    sizes = given.get("stack_args")
+    if isinstance(sizes, cst.List | cst.Tuple) and any(isinstance(one.value, cst.List | cst.Tuple) for one in sizes.elements):
+        return None
+    number, units = names
     if name == made or "inputs" not in given or target in reads:
         return None
     if (is_stack and (name != "fully_connected" or further)) or is_stack is ("repetitions" in given):
         return None
     first = _text(given, "scope") if "scope" in given else f'"{_NAMES.get(name, name)}"'
     own = {"inputs", "repetitions", "layer", "stack_args", "scope"}
-    passed = [target, *([_UNITS] if is_stack else further)]
+    passed = [target, *([units] if is_stack else map(code, further))]
     passed += [f"{key}={code(value)}" for key, value in given.items() if key not in own]
-    passed.append(f'scope={first} + "_%d" % ({_NUMBER} + 1)')
-    times = f"{_NUMBER} in range({_text(given, 'repetitions')})"
-    turns = f"{_NUMBER}, {_UNITS} in enumerate({_text(given, 'stack_args')})" if is_stack else times
+    passed.append(f'scope={first} + "_%d" % ({number} + 1)')
+    times = f"{number} in range({_text(given, 'repetitions')})"
+    turns = f"{number}, {units} in enumerate({_text(given, 'stack_args')})" if is_stack else times
     start = [f"{target} = {inputs}"] if target != inputs else []
     return [*start, f"for {turns}:", f"    {target} = {_text(given, 'layer')}({', '.join(passed)})"]

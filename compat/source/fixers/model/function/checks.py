@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 
 import libcst as cst
@@ -17,6 +18,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned_target,
     assigned_value,
     reads_and_writes,
+    rebound,
     root_of,
     tainted_by,
     unwrapped,
@@ -145,12 +147,13 @@ class Checks:
     @functools.cached_property
     def _looked_up(self) -> set[str]:
         """Names that are given what the caller gives below a key: ``extract = params["extractor"]``."""
-        found = set[str]()
-        for statement in unwrapped(self._body):
-            value, name = assigned_value(statement), simple_name(assigned_target(statement))
-            if isinstance(value, cst.Subscript | cst.Attribute) and root_of(value) in self._given and name:
-                found.add(name)
-        return found
+        bindings = Counter(name for statement in self._body for name in rebound(statement))
+        values = {simple_name(assigned_target(one)): assigned_value(one) for one in unwrapped(self._body)}
+        return {
+            name
+            for name, value in values.items()
+            if isinstance(value, cst.Subscript | cst.Attribute) and root_of(value) in self._given and bindings[name] == 1
+        }
 
     @functools.cached_property
     def _of_builders(self) -> set[str]:
