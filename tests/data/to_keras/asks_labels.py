@@ -38,4 +38,5 @@ if __name__ == "__main__":
     estimator = tf.estimator.Estimator(model_fn, "model")
     estimator.train(lambda: input_fn(ModeKeys.TRAIN), steps=20)
     estimator.evaluate(lambda: input_fn(ModeKeys.EVAL), steps=3)
-    print(len(list(estimator.predict(lambda: input_fn(ModeKeys.PREDICT)))), "predictions")
+    shape = estimator.get_variable_value("dense/kernel").shape
+    print(len(list(estimator.predict(lambda: input_fn(ModeKeys.PREDICT)))), "predictions", shape)

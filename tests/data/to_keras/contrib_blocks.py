@@ -14,7 +14,12 @@ def model_fn(features, labels, mode, params):
     image = tf.contrib.layers.repeat(image, 2, tf.contrib.layers.conv2d, 3, [2, 2], scope="image")
     image = layers.repeat(image, 2, layers.conv2d, 3, 2)
     net = tf.reshape(image, [-1, 6 * 9 * 3])
-    net = layers.stack(net, layers.fully_connected, params["units"], activation_fn=tf.nn.tanh)
+    net = layers.stack(
+        net,
+        layers.fully_connected,  # dense
+        params["units"],
+        activation_fn=tf.nn.tanh,
+    )  # two
     net = tf.contrib.layers.stack(inputs=net, layer=tf.contrib.layers.fully_connected, stack_args=[5, 4], scope="last")
     logits = tf.layers.dense(net, 2)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -51,15 +52,19 @@ def as_block(script: Script, old: cst.SimpleStatementLine, new: cst.SimpleStatem
     made = script.name(layer) if layer is not None else ""
     taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
     number, units = (
-        next(one for one in (name, f"{name}_", f"{name}__") if one not in taken) for name in ("layer_number", "layer_units")
+        next(one for count in itertools.count() if (one := f"{word}{'_' * count}") not in taken)
+        for word in ("layer_number", "layer_units")
     )
     lines = _table(given, target) if name == "embed_sequence" else _layers(made, given, further, target, (number, units))
     if lines is None:
         return None
     first = f'with tf.variable_scope({_text(given, "scope")}, "{_SCOPES[name]}"):'
     block = cst.ensure_type(cst.parse_statement("\n    ".join([first, *lines])), cst.With)
-    behind = new.trailing_whitespace.comment
-    return block.with_changes(leading_lines=[*new.leading_lines, *([cst.EmptyLine(comment=behind)] if behind else [])])
+    above = {one.comment for one in new.leading_lines}
+    others = [
+        cst.EmptyLine(comment=one) for one in nodes(new, cst.Comment) if isinstance(one, cst.Comment) and one not in above
+    ]
+    return block.with_changes(leading_lines=[*new.leading_lines, *others])
 
 
 def _arguments(value: cst.BaseExpression, parameters: Sequence[str]) -> tuple[Arguments, list[cst.BaseExpression]]:

@@ -173,7 +173,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "training_features": "predicted 80",
         "two_calls": "accuracy above 0: True",
         "arg_scopes": "loss below 1: True",
-        "asks_labels": "40 predictions",
+        "asks_labels": "40 predictions (12, 5)",
         "asked_updates": "loss below 1: True",
         "contrib_optimizers": "loss below 1: True",
         "made_in_calls": "predicted 16",
