@@ -213,6 +213,34 @@ def test_a_hook_writes_at_its_moment(at: int | None, tmp_path: Path) -> None:
     assert_close(values[1], values[0])
 
 
+class Skipping(tf.compat.v1.train.SessionRunHook):
+    """Reads the global step before and after each step, and once sets it to a later one."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    def begin(self) -> None:
+        self._step = v1.train.get_global_step()
+        self._skip = v1.assign(self._step, 10)
+
+    def before_run(self, run_context: Any) -> None:
+        self._before = int(run_context.session.run(self._step))
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._seen.append((self._before, int(run_context.session.run(self._step))))
+        if len(self._seen) == 3:
+            run_context.session.run(self._skip)
+
+
+def test_a_hook_that_sets_the_global_step_reads_the_new_one(tmp_path: Path) -> None:
+    """The session keeps the step that the loop returned only until something changes it."""
+    seen: dict[str, Seen] = {path: [] for path in PATHS}
+    for path in PATHS:
+        train(path, model(0.0), tmp_path / path, hooks=[Skipping(seen[path])], steps=None, max_steps=13)
+    assert [one[0] for one in seen["modern"]] == [0, 1, 2, 10, 11, 12]
+    assert seen["modern"] == seen["legacy"]
+
+
 def test_several_replicas_refuse_a_write_and_do_not_do_it(tmp_path: Path) -> None:
     config = {"train_distribute": tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])}
     with pytest.raises(NotSupportedError, match=r"Writing runs .*may write .'AssignVariableOp") as caught:
