@@ -9,6 +9,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float, default=0.01)
 parser.add_argument("--one-device", action="store_true")
 parser.add_argument("--permuted", action="store_true")
+parser.add_argument("--noisy", action="store_true", help="draw the logits of evaluations and predictions anew each time")
 ARGS = parser.parse_args()
 
 
@@ -32,7 +33,10 @@ def model_fn(features, labels, mode):
     net = tf.layers.dense(features["x"], 12, tf.nn.tanh, name="hidden")
     net = tf.layers.dropout(net, 0.3, training=training)
     logits = tf.layers.dense(net, 2, name="logits")
-    predictions = {"classes": tf.argmax(logits, 1), "logits": logits}
+    classes = tf.argmax(logits, 1)
+    if ARGS.noisy and not training:
+        logits += tf.random_normal(tf.shape(logits))
+    predictions = {"classes": classes, "logits": logits}
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions=predictions)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)

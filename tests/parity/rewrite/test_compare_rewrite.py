@@ -41,6 +41,17 @@ def test_a_right_rewrite_is_equal(name: str) -> None:
     assert [one.partition(" that ")[0] for one in result.not_compared] == left
 
 
+def test_what_the_old_script_draws_anew_each_time_is_not_compared() -> None:
+    """No rewrite can have its values. What does not depend on them is compared as ever."""
+    plan = RewritePlan(Script(str(DATA / "mlp_new.py")))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py"), ("--noisy",)), plan)
+
+    assert result.verdict == "equal", result.findings
+    assert result.not_compared == ("loss", "logits of predict-0")
+    assert {pair.metric for pair in result.metrics} == {"accuracy"}
+    assert sum("draws it anew each time" in note and "random_normal" in note for note in result.notes) == 3  # two evaluations
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "cause"),
     [

@@ -50,12 +50,13 @@ def test_the_verdict_needs_no_tensorflow() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def judged_predictions(tmp_path: Path, old: dict[str, Any], new: Any) -> ParityResult:
+def judged_predictions(tmp_path: Path, old: dict[str, Any], new: Any, drawn: tuple[str, ...] = ()) -> ParityResult:
     before, after = traces = [Trace(tmp_path / side) for side in ("old", "new")]
     for trace, outputs in zip(traces, (old, {"": new}), strict=True):
         trace.make()
         np.savez(trace.predictions("predict-0"), **{f"key:{name}": value for name, value in outputs.items()})
         trace.write("predicted", call="predict-0")
+    before.write("drawn", call="predict-0", names={name: ["random_normal"] for name in drawn})
     plan = RewritePlan(Script("new.py"))
     return judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
 
@@ -235,6 +236,14 @@ def test_dropout_in_an_evaluation_is_said_also_where_no_metric_shows_it(
 
     assert result.verdict == "equal"
     assert any("evaluation has dropout" in note for note in result.notes) is is_said
+
+
+@pytest.mark.parametrize(("drawn", "verdict"), [((), "different"), (("logits",), "equal"), (("classes",), "different")])
+def test_an_output_that_is_drawn_anew_each_time_is_no_difference(tmp_path: Path, drawn: tuple[str, ...], verdict: str) -> None:
+    result = judged_predictions(tmp_path, {"logits": LOGITS}, LOGITS + 1, drawn)
+
+    assert result.verdict == verdict
+    assert result.not_compared == (("logits of predict-0",) if verdict == "equal" else ())
 
 
 def test_a_comparison_of_the_first_steps_says_that_lengths_were_not_compared(tmp_path: Path) -> None:

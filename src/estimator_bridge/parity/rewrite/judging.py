@@ -424,14 +424,21 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     notes: list[str] = []
     batches = {event["call"]: event for event in old.events("evaluation")}
     pairs = list(pair_metrics(old, new))
-    by_rows, labels = {}, {}
+    by_rows, labels, drawn = {}, {}, {}
     for event, key in zip(old.events("evaluated"), evaluations_of(old), strict=True):
         found = batches.get(event["call"], {"losses": []})
         labels[event["call"]] = evaluation_label(key)
         if found["losses"]:
             by_rows[evaluation_label(key), key[1]] = float(np.average(found["losses"], weights=found["rows"]))
-    compared = []
+        drawn |= {(evaluation_label(key), key[1], name): drawing for name, drawing in _drawn(old, event["call"]).items()}
+    compared, alone = [], []
     for pair in pairs:
+        drawing = drawn.get((pair.evaluation, pair.step, pair.metric))
+        if drawing and not thresholds.accept(pair.legacy, pair.modern):
+            where = f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r}"
+            notes.append(f"{_random(where, drawing)} It is {pair.legacy:.6g}, and {pair.modern:.6g} in the new script.")
+            alone.append(pair.metric)
+            continue
         weighted = by_rows.get((pair.evaluation, pair.step), pair.legacy)
         is_by_rows = not thresholds.accept(pair.legacy, pair.modern) and thresholds.accept(weighted, pair.modern)
         if pair.metric == "loss" and is_by_rows:
@@ -442,11 +449,19 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
         compared.append(dataclasses.replace(pair, legacy=weighted) if pair.metric == "loss" and is_by_rows else pair)
     known = {(pair.evaluation, pair.metric) for pair in pairs}
     evaluated = ((labels[event["call"]], metric) for event in old.events("evaluated") for metric in event["metrics"])
-    alone = [metric for label, metric in evaluated if (label, metric) not in known]
-    alone = [metric for metric in dict.fromkeys(alone) if metric != "global_step"]
-    if alone:
-        notes.append(f"Not compared, since no evaluation of the new script that was seen gives them: {', '.join(alone)}.")
-    return compared, notes, alone
+    missing = dict.fromkeys(metric for label, metric in evaluated if (label, metric) not in known and metric != "global_step")
+    if missing:
+        notes.append(f"Not compared, since no evaluation of the new script that was seen gives them: {', '.join(missing)}.")
+    return compared, notes, list(dict.fromkeys([*missing, *alone]))
+
+
+def _drawn(old: Trace, call: str) -> dict[str, list[str]]:
+    """Returns the random operations of the old script's call by the metric or output that needs them."""
+    return next((event["names"] for event in old.events("drawn") if event["call"] == call), {})
+
+
+def _random(what: str, names: list[str]) -> str:
+    return f"Not compared, since the old script draws it anew each time: {what}, from {first_three(names)}."
 
 
 def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[PredictionGroup], list[str], list[str]]:
@@ -460,8 +475,12 @@ def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[P
             alone.append(call)
             continue
         with np.load(old.predictions(call)) as before, np.load(new.predictions(call)) as after:
-            pairs = list(_output_pairs(before, after))
+            pairs, drawn = list(_output_pairs(before, after)), _drawn(old, call)
             for name, here, there in pairs:
+                if name in drawn and not equal_arrays(here, there, thresholds):
+                    notes.append(_random(f"{name} of {call}", drawn[name]))
+                    alone.append(f"{name} of {call}")
+                    continue
                 link = _link(here, there, thresholds) if after.files == ["key:"] else ""
                 if link:
                     notes.append(f"{call}: the new script predicts logits; their {link} is the old script's {name!r}.")

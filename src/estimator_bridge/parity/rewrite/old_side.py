@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
-from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values, random_operations
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -30,7 +30,7 @@ from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
 _structures: GraphValues[Any] = GraphValues()  # graph -> leaves of its batch
-_losses: GraphValues[Any] = GraphValues()  # graph -> loss of its evaluation
+_specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its evaluation or prediction
 _asked: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (what a gradient is taken of, gradient)
 _minimized: GraphValues[dict[str, list[Any]]] = GraphValues()  # graph -> variable -> losses whose gradient is taken
 _forget_bias: GraphValues[dict[str, float]] = GraphValues()  # graph -> scope of a cell -> its forget_bias
@@ -118,6 +118,10 @@ class _StructureHook(BatchHook):
     def begin(self) -> None:
         super().begin()
         _write_structure(self._trace, self._call)
+        self._spec = _specs.get(v1.get_default_graph(), None)
+        given = {tensor.op for batch in self._batches for tensor in batch}
+        names = {name: random_operations(upstream(roots, given.__contains__)) for name, roots in _computed(self._spec)}
+        self._trace.write("drawn", call=self._call, names={name: drawn for name, drawn in names.items() if drawn})
 
 
 class _EvaluationHook(_StructureHook):
@@ -132,7 +136,7 @@ class _EvaluationHook(_StructureHook):
     def begin(self) -> None:
         super().begin()
         graph = v1.get_default_graph()
-        self._loss = _losses.get(graph, None)
+        self._loss = self._spec.loss if self._spec else None
         read = upstream([self._loss.op]) if self._loss is not None else ()
         self._dropout = sum(site.draw.graph is not graph or site.draw in read for site in dropout.sites.get(graph, []))
         self._seen: list[float] = []
@@ -346,8 +350,21 @@ def _describe(optimizer: Any, graph: Any) -> tuple[str, dict[str, float], dict[s
     return type(optimizer).__name__, fixed, fetched
 
 
+def _computed(spec: Any) -> Iterator[tuple[str, list[Any]]]:
+    """Yields the name of each metric of an evaluation or output of a prediction, with the operations that compute it."""
+    if spec is None:
+        return
+    if spec.mode == v1.estimator.ModeKeys.PREDICT:
+        outputs = spec.predictions if isinstance(spec.predictions, dict) else {"": spec.predictions}
+        yield from ((name, [output.op]) for name, output in outputs.items())
+        return
+    yield "loss", [spec.loss.op]
+    for name, metric in (spec.eval_metric_ops or {}).items():
+        yield name, list(map(operation, tf.nest.flatten(metric) if isinstance(metric, tuple) else metric.updates))
+
+
 def _remember() -> None:
-    """Keeps the structure of batches, the losses of evaluations and the gradients of trainings, by graph."""
+    """Keeps the structure of batches, what evaluations and predictions compute, and the gradients of trainings, by graph."""
     from tensorflow_estimator.python.estimator import util
     from tensorflow_estimator.python.estimator.estimator import Estimator
 
@@ -361,8 +378,8 @@ def _remember() -> None:
         original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None
     ) -> Any:
         spec = original(estimator, features, labels, mode, config)
-        if mode == v1.estimator.ModeKeys.EVAL:
-            _losses[v1.get_default_graph()] = spec.loss
+        if mode != v1.estimator.ModeKeys.TRAIN:
+            _specs[v1.get_default_graph()] = spec
         return spec
 
     def apply(original: Callable[..., Any], optimizer: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
