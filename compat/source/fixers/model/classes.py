@@ -29,6 +29,7 @@ from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunc
 from estimator_bridge.compat.source.fixers.model.function.whole_model import asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import (
     EQUAL,
+    VARIABLE,
     frozen,
     in_network,
     is_contrib,
@@ -144,6 +145,7 @@ _BOTH = (
 )
 _WITHOUT_NAME_SCOPE = cst.Arg(cst.Name("False"), cst.Name("auxiliary_name_scope"), equal=EQUAL)
 _VARIABLES = (
+    VARIABLE,
     "tensorflow.get_variable",
     "tensorflow.nn.rnn_cell.",
     "tensorflow.nn.dynamic_rnn",
@@ -576,7 +578,7 @@ class _InMethod(cst.CSTTransformer):
             return new.with_changes(func=cst.Name(LOADER), args=[cst.Arg(cst.Name("self")), *new.args])
         if layer_function(self._script.called(old)):
             return self._layer(old, new)
-        in_network = self._parts.shimmed is not None and not self._updates
+        in_network = (self._lifting is not None or self._parts.shimmed is not None) and not self._updates
         text = of_network(self._script, old, new) if in_network else None
         if text is not None:
             return parsed(text)

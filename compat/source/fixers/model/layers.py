@@ -242,7 +242,9 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
         message = "its variable scope may be entered again, where TensorFlow 1 gives this variable another name; name the scope by an argument"
         raise UnconvertibleError(old, "tf.Variable", message)
     others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
-    return f"{OF_NETWORK}({code(given['initial_value'])}{''.join(others)})"
+    first = code(given["initial_value"])
+    drawn = first if first.startswith("lambda") else f"lambda: {first}"  # each step would compute another one
+    return f"{OF_NETWORK}({drawn}{''.join(others)})"
 
 
 def _scope_is_entered_again(script: Script, node: cst.CSTNode) -> bool:

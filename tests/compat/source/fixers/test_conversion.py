@@ -91,7 +91,6 @@ SHIMMED = (
     "in_classes",
     "in_loops",
     "made_in_calls",
-    "own_variables",
     "predicts_otherwise",
     "returns_by_mode",
     "spectral",
@@ -281,12 +280,13 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
     assert "    # estimator-bridge: scope.set_initializer stays" in conversion.text, "above the block"
 
 
-def test_a_variable_in_a_scope_that_is_entered_again_is_marked() -> None:
-    """TensorFlow 1 gives each its own name, and below the shim they would be one variable."""
+@pytest.mark.parametrize("shim", [False, True])
+def test_a_variable_in_a_scope_that_is_entered_again_is_marked(shim: bool) -> None:
+    """TensorFlow 1 gives each its own name, and here they would be one variable."""
     text = (SCRIPTS / "own_variables.py").read_text()
     looped = text.replace('    with tf.variable_scope("part")', '    for _ in range(2):\n     with tf.variable_scope("part")')
-    assert converted_once(text, shim=True).complete
-    human = [change.name for change in converted_once(looped, shim=True).changes if change.outcome is Outcome.HUMAN]
+    assert converted_once(text, shim=shim).complete
+    human = [change.name for change in converted_once(looped, shim=shim).changes if change.outcome is Outcome.HUMAN]
     assert "tf.Variable" in human
 
 

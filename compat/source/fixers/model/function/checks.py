@@ -85,14 +85,15 @@ class Checks:
         self.always: set[cst.CSTNode] = set()
         """Calls of batch norm that train in evaluations, too."""
 
-    def check(self, statement: Statement, updates: bool = False) -> None:
+    def check(self, statement: Statement, updates: bool = False, network: bool = False) -> None:
         """Raises for what a class cannot contain.
 
         Args:
             statement: Statement of the model function.
             updates: True for one of updates that stay as they are.
+            network: True for one whose variables the model has.
         """
-        self._check_imported(statement, updates)
+        self._check_imported(statement, updates, network)
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
             name = self._script.called(call)
@@ -166,11 +167,12 @@ class Checks:
         """Names whose values depend on the batch."""
         return tainted_by(self._batch, unwrapped(self._body))[1]
 
-    def _check_imported(self, statement: Statement, updates: bool) -> None:
+    def _check_imported(self, statement: Statement, updates: bool, network: bool) -> None:
         """Raises for a name of TensorFlow that a class cannot contain."""
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
         replaced = {call.func for call in calls if of_whole_model(self._script, call) or self._is_in_graph(call, updates)}
+        replaced |= {call.func for call in calls if network and self._script.called(call) == VARIABLE}
         self.frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
         self.always.update(self._script.origin(call) for call in calls if self._always_trains(call))
         inner = {one.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
