@@ -15,6 +15,7 @@ _MAKES = re.compile(
 )
 _MOST = 30
 _OF_DICTS = ("get", "items", "keys", "values", "copy", "format")
+_ESTIMATOR = re.compile(r"^(\w+\.)*Estimator$")
 _NO_BASE = ("object", "abc.ABC", "ABC")
 _Edits = dict[tuple[int, int], tuple[int, str]]
 _Function = ast.FunctionDef
@@ -73,7 +74,7 @@ def unfolded(text: str) -> Unfolded:
     found = Unfolded(text, tuple(range(1, text.count("\n") + 2)))
     for _ in range(_MOST):
         step = _Step(found)
-        new = step.with_method() or step.with_object()
+        new = step.with_estimator() or step.with_method() or step.with_object()
         if new is None or not _parses(new.text):
             break
         found = new
@@ -97,6 +98,75 @@ class _Step:
         self._classes = {one.name: one for one in self._tree.body if isinstance(one, ast.ClassDef)}
         self._left_out: list[tuple[int, str]] = []
         self._moved_now: set[tuple[str, str]] = set()
+
+    def with_estimator(self) -> Unfolded | None:
+        """Returns the script with one class of Estimators as a function that returns one; None if there is none."""
+        for owner in self._classes.values():
+            bases = [*map(ast.unparse, owner.bases)]
+            if len(bases) == 1 and _ESTIMATOR.search(bases[0]) and bases[0] not in self._classes:
+                new = self._as_maker(owner, bases[0])
+                if new is not None:
+                    return new
+        return None
+
+    def _as_maker(self, owner: ast.ClassDef, base: str) -> Unfolded | None:
+        """Returns the script with a class of Estimators as a function, in which the methods are functions and the attributes variables."""
+        methods = {one.name: one for one in owner.body if isinstance(one, _Function)}
+        first = methods.pop("__init__", None)
+        last = first.body[-1] if first is not None else None
+        made = last.value if isinstance(last, ast.Expr) else None
+        if first is None or not isinstance(made, ast.Call) or not self._is_plain(owner, first, methods, made):
+            return None
+        asked = {one.attr: one for one in ast.walk(owner) if _is_of_self(one)}
+        stored = {one.attr for one in ast.walk(first) if _is_of_self(one) and isinstance(one.ctx, ast.Store)}
+        spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in (*methods, *stored)}
+        given = {one.arg: one.value for one in made.keywords}.get("params")
+        own = {"params": given.id, "_params": given.id} if isinstance(given, ast.Name) else {}
+        around = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and not _is_of_self(one)]
+        is_asked = any(one.attr in spelled for one in around) or {*spelled.values()} & self._taken()
+        if is_asked or not {*methods} <= asked.keys() <= (spelled := spelled | own).keys():
+            return None
+
+        def of(node: ast.AST) -> tuple[ast.AST, str] | None:
+            if node is made.func:
+                return node, f"return {base}"
+            return (node, spelled[node.attr]) if _is_of_self(node) else None
+
+        shift = " " * (first.body[0].col_offset - first.col_offset)
+        whole = self._moved(first, owner.name, "", of)
+        behind = first.body[1] if ast.get_docstring(first) is not None and len(first.body) > 1 else first.body[0]
+        head, body = (first.body[0].lineno - first.lineno, behind.lineno - first.lineno)
+        inner = [piece for one in methods.values() for piece in self._moved(one, spelled[one.name], shift, of)]
+        of_methods = [_lines_of(one) for one in (first, *methods.values())]
+        outside = [
+            (shift + self._lines[number - 1].strip(), number)
+            for number in range(owner.lineno + 1, (owner.end_lineno or 0) + 1)
+            if self._lines[number - 1].strip() and not any(a <= number <= b for a, b in of_methods)
+        ]
+        pieces = [*whole[:head], *outside, *whole[head:body], *inner, *whole[body:]]
+        return self._written({_lines_of(owner): pieces}, {}, set(), {spelled[name] for name in stored})
+
+    def _is_plain(self, owner: ast.ClassDef, first: _Function, methods: Mapping[str, _Function], made: ast.Call) -> bool:
+        """Returns True for a class of which objects are only made, and whose constructor alone sets attributes, and ends with that of its base."""
+        every = [first, *methods.values()]
+        nested = [one for one in ast.walk(first) if isinstance(one, _Function) and one is not first]
+        later = [node for one in (*nested, *methods.values()) for node in ast.walk(one)]
+        within = {node for one in every for node in ast.walk(one)}
+        allowed = {*ast.walk(made.func), *(one.value for one in within if _is_of_self(one))}
+        allowed |= {one.func for one in ast.walk(self._tree) if isinstance(one, ast.Call)}
+        docs = {one.value for one in within if isinstance(one, ast.Expr)}
+        texts = (one.value for one in within - docs if isinstance(one, ast.Constant))
+        return (
+            re.fullmatch(r"super\(.*\)\.__init__", ast.unparse(made.func)) is not None
+            and all(one in every or isinstance(one, ast.Expr | ast.Pass) for one in owner.body)
+            and not (owner.decorator_list or owner.keywords)
+            and not any(one.decorator_list or _parameters(one)[:1] != ["self"] for one in every)
+            and not any(_is_of_self(one) and isinstance(one.ctx, ast.Store) for one in later)
+            and all(one in allowed for one in ast.walk(self._tree) if _is_name(one, owner.name))
+            and all(one in allowed for one in within if _is_name(one, "self"))
+            and first.body[0].lineno > first.lineno
+            and not any(isinstance(one, str) and "\n" in one for one in texts)
+        )
 
     def with_method(self) -> Unfolded | None:
         """Returns the script with one method that is a model function as a function inside of the method; None if there is none."""
@@ -544,6 +614,10 @@ def _free_names(function: _Function) -> set[str]:
 
 def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_of_self(node: ast.AST) -> TypeGuard[ast.Attribute]:

@@ -65,8 +65,11 @@ def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | Non
     iterator = _base(assigned_value(taken) if taken is not None else _without_none(value), "get_next")
     used = {taken} if taken is not None else set()
     if isinstance(iterator, cst.Name):
-        used.update(one for one in before if iterator.value in {*reads_and_writes(one)[0], *reads_and_writes(one)[1]})
-        iterator = assigned(iterator.value, before)
+        name = iterator.value
+        makers = [place for place, one in enumerate(before) if name in reads_and_writes(one)[1] and _iterates(script, one)]
+        start = makers[-1] if makers else 0  # before, the name may mean the dataset
+        used.update(one for one in before[start:] if name in {*reads_and_writes(one)[0], *reads_and_writes(one)[1]})
+        iterator = assigned(name, before[start:])
     dataset = _iterated(script, iterator)
     if dataset is None or any(not _only_iterates(script, one) for one in used if one is not taken):
         return None
@@ -158,10 +161,15 @@ def _plain(value: cst.BaseExpression) -> str:
     return code(value).replace(" ", "").strip("()")
 
 
+def _iterates(script: Script, statement: Statement) -> bool:
+    """Returns True for a statement that gives a name to an iterator."""
+    value = assigned_value(statement)
+    return value is not None and _iterated(script, value) is not None
+
+
 def _only_iterates(script: Script, statement: Statement) -> bool:
     """Returns True for a statement that makes an iterator, or asks for its initializer."""
-    value = assigned_value(statement)
-    if value is not None and _iterated(script, value) is not None:
+    if _iterates(script, statement):
         return True
     only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
     asks = isinstance(only, cst.Expr) and script.called(only.value) == "tensorflow.add_to_collection"

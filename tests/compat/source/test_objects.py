@@ -103,3 +103,67 @@ def test_a_method_with_a_use_that_is_not_known_stays(text: str) -> None:
 @pytest.mark.parametrize("text", [METHOD, PLAIN], ids=["method", "object"])
 def test_a_source_with_tabs_stays_one_that_python_reads(text: str) -> None:
     ast.parse(unfolded(text.replace("    ", "\t")).text)
+
+
+DERIVED = """
+class Ranker(tf.estimator.Estimator):
+    # ranks
+    def __init__(self, params, size):
+        self.size = size
+
+        def model_fn(features, labels, mode, params):
+            return tf.estimator.EstimatorSpec(mode, loss=self.net(features))
+
+        super().__init__(model_fn=model_fn, params=params)
+
+    def net(self, x):
+        return tf.layers.dense(x, self.size + self.params.more)
+
+
+ranker = Ranker(HParams(more=1), 3)
+"""
+
+
+def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
+    text = unfolded(DERIVED).text
+    ast.parse(text)
+
+    assert "def Ranker(params, size):" in text
+    assert "return tf.layers.dense(x, size_of_Ranker + params.more)" in text
+    assert "return tf.estimator.Estimator(model_fn=model_fn, params=params)" in text
+    assert "# ranks" in text
+    assert "self" not in text
+    assert "class" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ranker = Ranker(", "ranker = isinstance(x, Ranker) or Ranker("),
+        ("(HParams(more=1), 3)", "(HParams(more=1), 3)\nprint(ranker.size)"),
+        ("self.size + self", "self.width + self"),
+        ("self.size = size\n", "self.size = register(self)\n"),
+        ("        return tf.layers", "        self.size = 4\n        return tf.layers"),
+        ("params=params)\n", "params=params)\n        self.done = True\n"),
+        ("    def net(", "    def export(self):\n        pass\n\n    def net("),
+        ("    # ranks", "    kind = 'ranker'"),
+        ("return tf.layers", "name = '''\n'''\n        return tf.layers"),
+        ("    def net(", "    @staticmethod\n    def net("),
+        ("def model_fn(features", "size_of_Ranker = 3\n        def model_fn(features"),
+    ],
+    ids=[
+        *(
+            "asked for",
+            "read from outside",
+            "not its own",
+            "passed on",
+            "set later",
+            "set behind the base",
+            "called from outside",
+        ),
+        *("attribute of the class", "text of several lines", "decorated", "taken name"),
+    ],
+)
+def test_a_class_of_estimators_with_a_use_that_is_not_known_stays(old: str, new: str) -> None:
+    assert old in DERIVED
+    check_noop(DERIVED.replace(old, new))

@@ -424,7 +424,8 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     notes: list[str] = []
     batches = {event["call"]: event for event in old.events("evaluation")}
     pairs = list(pair_metrics(old, new))
-    by_rows, labels, drawn = {}, {}, {}
+    by_rows, labels = {}, {}
+    drawn: dict[tuple[str, int, str], list[str]] = {}
     for event, key in zip(old.events("evaluated"), evaluations_of(old), strict=True):
         found = batches.get(event["call"], {"losses": []})
         labels[event["call"]] = evaluation_label(key)

@@ -55,6 +55,7 @@ WHOLE = (
     "contrib_optimizers",
     "convolutions",
     "counted_names",
+    "derived_estimators",
     "exports",
     "float64",
     "from_keras",
@@ -85,6 +86,7 @@ WHOLE = (
     "tpu",
     "training_features",
     "two_calls",
+    "without_effect",
 )
 SHIMMED = (
     "frozen_norms",
@@ -176,6 +178,8 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "asked_updates": "loss below 1: True",
         "contrib_optimizers": "loss below 1: True",
         "made_in_calls": "predicted 16",
+        "derived_estimators": "predicted 64",
+        "without_effect": "shape (1,)",
         "own_variables": "loss below 1: True",
         "predicts_otherwise": "predicted 8",
         "recurrent_dropout": "loss below 1: True",

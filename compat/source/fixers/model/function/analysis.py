@@ -65,6 +65,7 @@ _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_o
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
 _KNOWN = frozenset((*_SPEC[:6], "host_call", "labels"))
 """Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
+_SCAFFOLD, _WITHOUT_VALUES = "tensorflow.train.Scaffold", frozenset({"local_init_op", "saver", "summary_op"})
 INITIAL = "tensorflow.train.init_from_checkpoint"
 """Function that gives variables the values of another checkpoint."""
 _Block = TypeVar("_Block", bound=cst.CSTNode)
@@ -149,7 +150,7 @@ class _Analysis:
         self._checks = Checks(
             self._script, self._function, self._found, self._body, self._tests, batch, given, self._shim, self._keras.frozen
         )
-        self._extra: list[tuple[cst.CSTNode, str]] = []  # metrics that no key has
+        self._approximate: list[tuple[cst.CSTNode, str]] = []  # part of a spec, what becomes of it
         self._initial = self._take_initial_values()
         self._received = self._take_received()
         self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
@@ -277,12 +278,25 @@ class _Analysis:
         if given is not None:
             given = {name: value for name, value in given.items() if "hooks" not in name or not self._only_log(value, one)}
             given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
+            given = {name: value for name, value in given.items() if name != "scaffold" or not self._leaves_out(value, one)}
         unknown = sorted(given.keys() - _KNOWN) if given is not None else ["*"]
         if given is None or unknown:
             raise UnconvertibleError(
                 one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
             )
         return given
+
+    def _leaves_out(self, scaffold: cst.BaseExpression, one: Branch) -> bool:
+        """Returns True for a Scaffold that gives variables no values."""
+        made = assigned(scaffold.value, one.statements) if isinstance(scaffold, cst.Name) else scaffold
+        given = arguments(made, ()) if isinstance(made, cst.Call) and self._script.called(made) == _SCAFFOLD else None
+        if made is None or given is None or not given.keys() <= _WITHOUT_VALUES:
+            return False
+        message = (
+            "left out: tables need no initializer, fit writes summaries, and the run's settings say which checkpoints are kept"
+        )
+        self._approximate += [(made, message)] if given and (made, message) not in self._approximate else []
+        return True
 
     def _only_log(self, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
         """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
@@ -328,9 +342,16 @@ class _Analysis:
         return network, late
 
     def _with_those_of_training(self, one: Branch, needed: list[Statement], late: list[Statement]) -> list[Statement]:
-        """Returns the statements that need labels, and those that need features which predictions do not read, as these may not have them."""
+        """Returns the statements that need labels, and those that predictions do without: of features that these may not have, or that change what these read."""
         predict = self._branches.get(Mode.PREDICT)
-        own = [each for each in needed if predict is not None and each not in predict.statements and self._is_feature(each)]
+        asked = self._asked_by_predictions(one)
+        own = [
+            each
+            for each in needed
+            if predict is not None
+            and each not in predict.statements
+            and (self._is_feature(each) or reads_and_writes(each)[1] & asked)
+        ]
         tainted, _ = tainted_by(_bound(own), needed)
         moved = [each for each in needed if each in own or each in tainted]
         for place, each in enumerate(needed):
@@ -349,6 +370,13 @@ class _Analysis:
             if is_own and moved and not _bound([each]) & _read_by(others):
                 chosen.add(each)
         return [each for each in needed if each in chosen]
+
+    def _asked_by_predictions(self, one: Branch) -> set[str]:
+        """Returns the names that the predictions, and the statements that they have beyond those of a branch, read."""
+        predict, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
+        if predict is None or value is None:
+            return set()
+        return _read(value) | _read_by([each for each in predict.statements if each not in one.statements])
 
     def _is_feature(self, statement: Statement) -> bool:
         """Returns True for ``name = features["key"]``."""
@@ -432,7 +460,9 @@ class _Analysis:
                     )
                 others = [metrics.metric(self._script, name, call, flat) for name, call in own.items()]
                 found += [dataclasses.replace(each, condition=condition) for each in others]
-                self._extra += [(entry, each.name) for each in others]
+                self._approximate += [
+                    (entry, f"evaluations also report {each.name!r}, from which it is computed") for each in others
+                ]
             else:
                 made = metrics.metric(self._script, key, entry, flat)
             found.append(dataclasses.replace(made, condition=condition))
@@ -528,8 +558,7 @@ class _Analysis:
         if host is not None:
             message = "left out: it writes summaries; fit writes losses and metrics"
             yield Change(self._script.line(host), f"host_call={code(host)}", Outcome.APPROXIMATE, message)
-        for entry, name in self._extra:
-            message = f"evaluations also report {name!r}, from which it is computed"
+        for entry, message in self._approximate:
             yield Change(self._script.line(entry), code(entry), Outcome.APPROXIMATE, message)
         reached = [each for one in used if self._shim for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
         given = self._checks.returned_by_others([*used]) if self._shim else ()
@@ -639,8 +668,17 @@ def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
 def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
     """Returns True for a name that is only given the value None."""
     writers = [each for each in one.statements if simple_name(value) in reads_and_writes(each)[1]]
-    values = [assigned_value(each) for each in writers]
+    values = [_given(simple_name(value), each) for each in writers]
     return bool(values) and all(each is not None and code(each) == "None" for each in values)
+
+
+def _given(name: str, statement: Statement) -> cst.BaseExpression | None:
+    """Returns the value that an assignment gives a name, which may be one of several; None if that is not plain."""
+    target, value = assigned_target(statement), assigned_value(statement)
+    if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple) or len(target.elements) != len(value.elements):
+        return value
+    pairs = zip(target.elements, value.elements, strict=True)
+    return next((given.value for one, given in pairs if simple_name(one.value) == name), None)
 
 
 def _changed_between(network: Sequence[Statement], needed: Sequence[Statement], asked: Set[str]) -> bool:

@@ -59,6 +59,8 @@ _OF_DICTS = frozenset(
     {"get", "items", "keys", "values", "copy", "pop", "setdefault", "update", "parse", "to_json", "add_hparam", "set_hparam"}
 )
 """Methods of hyperparameters that make no layers."""
+_OF_TEXTS = frozenset({"endswith", "format", "join", "lower", "replace", "split", "startswith", "strip", "upper"})
+"""Methods of a hyperparameter that is a text, such as ``params.units.split(",")``."""
 
 
 class Checks:
@@ -142,6 +144,8 @@ class Checks:
                 if {name for one in call.args for name in reads_and_writes(one.value)[0]} & self._of_batch
                 else set()
             )
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _OF_TEXTS:
+            return False
         is_looked_up = isinstance(call.func, cst.Subscript) or simple_name(call.func) in self._looked_up
         return is_looked_up or (simple_name(owner) in given and method not in _OF_DICTS)
 
