@@ -9,8 +9,15 @@ from collections.abc import Mapping, Sequence, Set
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Branch, Mode, Statement
-from estimator_bridge.compat.source.fixers.script import Script, code, nodes
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Branch,
+    Mode,
+    Statement,
+    assigned_target,
+    assigned_value,
+    reads_and_writes,
+)
+from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 _TRAINING = cst.Name("training")
 _Pairs = list[tuple[cst.BaseExpression, cst.BaseExpression]]
@@ -40,6 +47,30 @@ _PARTS: dict[type[cst.CSTNode], tuple[tuple[str, ...], tuple[str, ...]]] = {
     cst.With: (("body",), ("items",)),
 }
 """Class of a node: its fields with values that may depend on the mode, and those that are equal in all modes."""
+
+
+def with_one_name(script: Script, branches: Mapping[Mode, Branch], features: str) -> dict[Mode, Branch]:
+    """Returns branches where the one feature that predictions read has the name of the features, which it alone is in training.
+
+    Args:
+        script: Script around the statements.
+        branches: Statements of a model function in each mode.
+        features: Name of its first argument.
+    """
+    one = branches.get(Mode.PREDICT)
+    if one is None:
+        return {**branches}
+    used = {each: set().union(*reads_and_writes(each)) for each in (*one.statements, one.spec)}
+    others = [each for mode, branch in branches.items() if mode is not Mode.PREDICT for each in branch.statements]
+    taken = {name for each in others for name in reads_and_writes(each)[1]}
+    for statement in one.statements:
+        value, name = assigned_value(statement), simple_name(assigned_target(statement))
+        is_feature = isinstance(value, cst.Subscript) and simple_name(value.value) == features
+        if is_feature and name and name not in taken and [each for each in used if features in used[each]] == [statement]:
+            names = {name: features}
+            new = tuple(script.renamed(each, names) if name in used[each] else each for each in one.statements)
+            return {**branches, Mode.PREDICT: Branch(new, script.renamed(one.spec, names))}
+    return {**branches}
 
 
 def unified(script: Script, branches: Mapping[Mode, Branch], untold: Set[cst.CSTNode] = frozenset()) -> dict[Mode, Branch]:

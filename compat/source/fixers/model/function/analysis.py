@@ -13,7 +13,7 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
-from estimator_bridge.compat.source.fixers.model.branches import unified
+from estimator_bridge.compat.source.fixers.model.branches import unified, with_one_name
 from estimator_bridge.compat.source.fixers.model.flow import (
     Branch,
     Mode,
@@ -134,7 +134,8 @@ class _Analysis:
         found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
-        self._branches = unified(script, {mode: one for mode, one in found.items() if one is not None}, self._untold)
+        branches = with_one_name(script, {mode: one for mode, one in found.items() if one is not None}, self._features)
+        self._branches = unified(script, branches, self._untold)
 
     def result(self, way: Way) -> ModelFunction:
         """Returns the parts, in one way."""
