@@ -5,7 +5,8 @@ import tensorflow as tf
 
 
 def model_fn(features, labels, mode, params):
-    net = tf.layers.dense(features["x"], 5, activation=tf.nn.relu)
+    scaled = features["x"] * tf.get_variable("scale", [3], tf.float64)
+    net = tf.layers.dense(scaled, 5, activation=tf.nn.relu)
     value = tf.layers.dense(net, 1)[:, 0]
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions=value)
@@ -19,4 +20,4 @@ x = np.random.RandomState(3).rand(60, 3)
 y = x.sum(axis=1)
 estimator = tf.estimator.Estimator(model_fn, params={"rate": 0.05})
 estimator.train(tf.estimator.inputs.numpy_input_fn({"x": x}, y, batch_size=20, num_epochs=8, shuffle=True))
-print(next(estimator.predict(tf.estimator.inputs.numpy_input_fn({"x": x}, shuffle=False))).dtype)
+print(list(estimator.predict(tf.estimator.inputs.numpy_input_fn({"x": x}, shuffle=False)))[0].dtype)
