@@ -215,8 +215,31 @@ def _of_one_body(
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
         whole = found.in_lines(plain.lines)
-        return other if is_better else dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
+        if is_better:
+            return _with_reason(other, found, text) if not found.models else other
+        return dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
     return _converted(text, elsewhere, shim, makers, may_make_layers, imported)
+
+
+def _with_reason(kept: Conversion, other: Conversion, text: str) -> Conversion:
+    """Returns a conversion in which the mark of a class says why its methods are not part of a model function, either.
+
+    Args:
+        kept: Conversion of the script as it is.
+        other: Conversion of the script whose objects are functions.
+        text: Source of the script.
+    """
+    classes = set(re.findall(r"^class (\w+)", text, re.MULTILINE))
+    known = {(one.name, one.message) for one in kept.changes}
+    reasons = [one for one in other.changes if one.outcome is Outcome.HUMAN and (one.name, one.message) not in known]
+    stays = next((one for one in kept.changes if one.outcome is Outcome.HUMAN and one.name in classes), None)
+    if stays is None or not reasons or kept.models:
+        return kept
+    reason = f"{reasons[0].name}: {reasons[0].message}"
+    message = f"{stays.message}; with its methods as functions, what stops the model function is {reason}"
+    said = dataclasses.replace(stays, message=message)
+    changes = tuple(said if one is stays else one for one in kept.changes)
+    return dataclasses.replace(kept, text=kept.text.replace(stays.comment, said.comment), changes=changes)
 
 
 def _parsable(text: str) -> str:

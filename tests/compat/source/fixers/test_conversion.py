@@ -838,3 +838,14 @@ def test_hooks_that_a_block_gives_go_if_they_only_show_values(change: str, is_co
         f"{given}return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=hooks",
     )
     assert ("EstimatorSpec(training_hooks=...) stays" not in convert(text).text) is is_complete
+
+
+def test_the_mark_of_a_class_says_what_keeps_its_methods_out_of_the_model_function() -> None:
+    text = (SCRIPTS / "in_classes.py").read_text()
+    named = text.replace(
+        'net = Encoder(x, params["units"]).output', 'encoder = Encoder(x, params["units"])\n    net = encoder.output'
+    )
+    conversion = converted_once(named)
+    (mark,) = [one for one in conversion.changes if one.name == "Encoder"]
+    assert "with its methods as functions, what stops the model function is" in mark.message
+    assert mark.comment in conversion.text
