@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeGuard
 
 _SPEC = "EstimatorSpec"
@@ -43,11 +43,12 @@ class Unfolded:
     moved: frozenset[tuple[str, str]] = frozenset()
 
 
-def unfolded(text: str) -> Unfolded:
+def unfolded(text: str, imported: Collection[str] = ()) -> Unfolded:
     """Returns a script whose model functions call functions where they called methods of objects of the script's own classes.
 
     Args:
         text: Source in Python 3.
+        imported: Classes that other modules import.
 
     Example:
         >>> script = '''class Net:
@@ -74,7 +75,7 @@ def unfolded(text: str) -> Unfolded:
     found = Unfolded(text, tuple(range(1, text.count("\n") + 2)))
     for _ in range(_MOST):
         step = _Step(found)
-        new = step.with_estimator() or step.with_method() or step.with_object()
+        new = step.with_estimator(imported) or step.with_method() or step.with_object()
         if new is None or not _parses(new.text):
             break
         found = new
@@ -99,9 +100,9 @@ class _Step:
         self._left_out: list[tuple[int, str]] = []
         self._moved_now: set[tuple[str, str]] = set()
 
-    def with_estimator(self) -> Unfolded | None:
+    def with_estimator(self, imported: Collection[str]) -> Unfolded | None:
         """Returns the script with one class of Estimators as a function that returns one; None if there is none."""
-        for owner in self._classes.values():
+        for owner in (one for name, one in self._classes.items() if name not in imported):
             bases = [*map(ast.unparse, owner.bases)]
             if len(bases) == 1 and _ESTIMATOR.search(bases[0]) and bases[0] not in self._classes:
                 new = self._as_maker(owner, bases[0])
@@ -119,12 +120,16 @@ class _Step:
             return None
         asked = {one.attr: one for one in ast.walk(owner) if _is_of_self(one)}
         stored = {one.attr for one in ast.walk(first) if _is_of_self(one) and isinstance(one.ctx, ast.Store)}
-        spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in (*methods, *stored)}
-        given = {one.arg: one.value for one in made.keywords}.get("params")
-        own = {"params": given.id, "_params": given.id} if isinstance(given, ast.Name) else {}
+        own = {one.arg: ast.unparse(one.value) for one in made.keywords if one.arg == "params"}
+        names = [*methods, *stored, *own]
+        spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in names}
         around = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and not _is_of_self(one)]
-        is_asked = any(one.attr in spelled for one in around) or {*spelled.values()} & self._taken()
-        if is_asked or not {*methods} <= asked.keys() <= (spelled := spelled | own).keys():
+        is_asked = any(one.attr in {*methods, *stored} for one in around) or {*spelled.values()} & self._taken()
+        hidden = set[str]().union(*map(_free_names, methods.values())) & _bound_names(first)
+        if is_asked or hidden or len({*spelled.values()}) < len(names):
+            return None
+        spelled |= {"_params": spelled["params"]} if own else {}
+        if not {*methods} <= asked.keys() <= spelled.keys():
             return None
 
         def of(node: ast.AST) -> tuple[ast.AST, str] | None:
@@ -143,11 +148,13 @@ class _Step:
             for number in range(owner.lineno + 1, (owner.end_lineno or 0) + 1)
             if self._lines[number - 1].strip() and not any(a <= number <= b for a, b in of_methods)
         ]
-        pieces = [*whole[:head], *outside, *whole[head:body], *inner, *whole[body:]]
+        end = made.lineno - first.lineno
+        kept = [(f"{shift}{spelled['params']} = {own['params']}", made.lineno)] if {"params", "_params"} & asked.keys() else []
+        pieces = [*whole[:head], *outside, *whole[head:body], *inner, *whole[body:end], *kept, *whole[end:]]
         return self._written({_lines_of(owner): pieces}, {}, set(), {spelled[name] for name in stored})
 
     def _is_plain(self, owner: ast.ClassDef, first: _Function, methods: Mapping[str, _Function], made: ast.Call) -> bool:
-        """Returns True for a class of which objects are only made, and whose constructor alone sets attributes, and ends with that of its base."""
+        """Returns True for a class whose objects are only made, and whose constructor alone sets attributes and ends with that of its base."""
         every = [first, *methods.values()]
         nested = [one for one in ast.walk(first) if isinstance(one, _Function) and one is not first]
         later = [node for one in (*nested, *methods.values()) for node in ast.walk(one)]
@@ -164,6 +171,7 @@ class _Step:
             and not any(_is_of_self(one) and isinstance(one.ctx, ast.Store) for one in later)
             and all(one in allowed for one in ast.walk(self._tree) if _is_name(one, owner.name))
             and all(one in allowed for one in within if _is_name(one, "self"))
+            and not any(_is_name(one, "super") for one in within - {*ast.walk(made.func)})
             and first.body[0].lineno > first.lineno
             and not any(isinstance(one, str) and "\n" in one for one in texts)
         )

@@ -207,7 +207,7 @@ def _of_one_body(
     imported: Collection[str],
 ) -> Conversion:
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
-    plain = unfolded(text) if "class " in text and "EstimatorSpec" in text else None
+    plain = unfolded(text, imported) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
         found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, imported, plain)
         other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers, imported)

@@ -12,6 +12,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     assigned,
     assigned_value,
     reads_and_writes,
+    rebound,
     tainted_by,
 )
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
@@ -68,10 +69,14 @@ def find_iteration(script: Script, function: cst.FunctionDef) -> Iteration | Non
         name = iterator.value
         makers = [place for place, one in enumerate(before) if name in reads_and_writes(one)[1] and _iterates(script, one)]
         start = makers[-1] if makers else 0  # before, the name may mean the dataset
+        if len(makers) > 1:
+            return None
         used.update(one for one in before[start:] if name in {*reads_and_writes(one)[0], *reads_and_writes(one)[1]})
         iterator = assigned(name, before[start:])
     dataset = _iterated(script, iterator)
     if dataset is None or any(not _only_iterates(script, one) for one in used if one is not taken):
+        return None
+    if any(reads_and_writes(dataset)[0] & rebound(one) for one in _behind_iterator(script, before)):
         return None
     target = _target(taken) if taken is not None else None
     others = [one for one in before if one not in used]
@@ -159,6 +164,12 @@ def _target(statement: Statement) -> cst.BaseExpression | None:
 
 def _plain(value: cst.BaseExpression) -> str:
     return code(value).replace(" ", "").strip("()")
+
+
+def _behind_iterator(script: Script, statements: Sequence[Statement]) -> Sequence[Statement]:
+    """Returns the statements behind the one that makes an iterator."""
+    makers = [place for place, one in enumerate(statements) if _iterates(script, one)]
+    return statements[makers[-1] + 1 :] if makers else ()
 
 
 def _iterates(script: Script, statement: Statement) -> bool:

@@ -11,6 +11,7 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider, QualifiedNameProvider, QualifiedNameSource
 
 from estimator_bridge.compat.source.fixers.same_names import public_name
+from estimator_bridge.compat.source.removed_names.contrib_modules import is_module
 from estimator_bridge.compat.source.surface import canonical
 
 LOGGERS = tuple(
@@ -105,7 +106,7 @@ class Script:
         return {
             name: next(iter(values))
             for name, values in found.items()
-            if name not in taken and len(values) == 1 and values <= _NAMED
+            if name not in taken and len(values) == 1 and (values <= _NAMED or all(map(is_of_contrib, values)))
         }
 
     def name(self, node: cst.CSTNode) -> str:
@@ -320,6 +321,17 @@ def arguments(call: cst.Call, parameters: Sequence[str]) -> Arguments | None:
             return None
         found[argument.keyword.value if argument.keyword else parameters[place]] = argument.value
     return found
+
+
+def is_of_contrib(name: str) -> bool:
+    """Returns True for a module of ``tf.contrib``.
+
+    Example:
+        >>> is_of_contrib("tensorflow.contrib.slim"), is_of_contrib("tensorflow.contrib.slim.conv2d")
+        (True, False)
+    """
+    package, _, module = name.partition(".contrib.")
+    return package == "tensorflow" and bool(module) and is_module(*module.split("."))
 
 
 def makes(script: Script, node: cst.CSTNode, name: str) -> bool:

@@ -129,7 +129,8 @@ def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
     ast.parse(text)
 
     assert "def Ranker(params, size):" in text
-    assert "return tf.layers.dense(x, size_of_Ranker + params.more)" in text
+    assert "return tf.layers.dense(x, size_of_Ranker + params_of_Ranker.more)" in text
+    assert "    params_of_Ranker = params\n    return tf" in text
     assert "return tf.estimator.Estimator(model_fn=model_fn, params=params)" in text
     assert "# ranks" in text
     assert "self" not in text
@@ -150,6 +151,10 @@ def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
         ("return tf.layers", "name = '''\n'''\n        return tf.layers"),
         ("    def net(", "    @staticmethod\n    def net("),
         ("def model_fn(features", "size_of_Ranker = 3\n        def model_fn(features"),
+        ("return tf.layers.dense(x, ", "return tf.layers.dense(x, size * "),
+        ("self.size = size\n", "self._size = self.size = size\n"),
+        ("return tf.layers.dense(x, ", "super().close()\n        return tf.layers.dense(x, "),
+        ("ranker = Ranker(HParams(more=1), 3)", "ranker = Ranker(HParams(more=1), 3)\nranker.net(x)"),
     ],
     ids=[
         *(
@@ -159,11 +164,16 @@ def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
             "passed on",
             "set later",
             "set behind the base",
-            "called from outside",
+            "never called",
         ),
-        *("attribute of the class", "text of several lines", "decorated", "taken name"),
+        *("attribute of the class", "text of several lines", "decorated", "taken name", "global with the name of an argument"),
+        *("two names that become one", "another super", "method called from outside"),
     ],
 )
 def test_a_class_of_estimators_with_a_use_that_is_not_known_stays(old: str, new: str) -> None:
     assert old in DERIVED
     check_noop(DERIVED.replace(old, new))
+
+
+def test_a_class_of_estimators_that_another_module_imports_stays() -> None:
+    assert unfolded(DERIVED, {"Ranker"}).text == DERIVED

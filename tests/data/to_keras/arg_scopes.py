@@ -2,7 +2,8 @@
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.contrib import slim
+
+slim = tf.contrib.slim
 
 
 def model_fn(features, labels, mode):

@@ -11,6 +11,10 @@ def dense(x, units, name):
         return tf.matmul(x, kernel) + bias
 
 
+def start():
+    return tf.zeros([2])
+
+
 def model_fn(features, labels, mode, params):
     net = tf.nn.relu(dense(features["x"], 8, "first"))
     for _ in range(2):
@@ -18,7 +22,7 @@ def model_fn(features, labels, mode, params):
     with tf.variable_scope("part"):
         table = tf.Variable(np.ones([8, 3], np.float32), trainable=False)
         scale = tf.get_variable("scale", [3], initializer=tf.ones_initializer())
-    logits = tf.layers.dense(tf.matmul(net, table) * scale, 2)
+    logits = tf.layers.dense(tf.matmul(net, table) * scale, 2) + tf.Variable(start, dtype=tf.float32, name="offset")
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"class": tf.argmax(logits, 1)})
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)

@@ -238,9 +238,14 @@ def test_dropout_in_an_evaluation_is_said_also_where_no_metric_shows_it(
     assert any("evaluation has dropout" in note for note in result.notes) is is_said
 
 
-@pytest.mark.parametrize(("drawn", "verdict"), [((), "different"), (("logits",), "equal"), (("classes",), "different")])
-def test_an_output_that_is_drawn_anew_each_time_is_no_difference(tmp_path: Path, drawn: tuple[str, ...], verdict: str) -> None:
-    result = judged_predictions(tmp_path, {"logits": LOGITS}, LOGITS + 1, drawn)
+@pytest.mark.parametrize(
+    ("drawn", "added", "verdict"),
+    [((), 1, "different"), (("logits",), 1, "equal"), (("classes",), 1, "different"), (("logits",), np.nan, "different")],
+)
+def test_an_output_that_is_drawn_anew_each_time_is_no_difference(
+    tmp_path: Path, drawn: tuple[str, ...], added: float, verdict: str
+) -> None:
+    result = judged_predictions(tmp_path, {"logits": LOGITS}, LOGITS + added, drawn)
 
     assert result.verdict == verdict
     assert result.not_compared == (("logits of predict-0",) if verdict == "equal" else ())

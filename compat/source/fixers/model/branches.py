@@ -50,7 +50,9 @@ _PARTS: dict[type[cst.CSTNode], tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def with_one_name(script: Script, branches: Mapping[Mode, Branch], features: str) -> dict[Mode, Branch]:
-    """Returns branches where the one feature that predictions read has the name of the features, which it alone is in training.
+    """Returns branches in which predictions call the one feature that they read by the name of the features argument.
+
+    So their statements have the text of those of training, where the features are that one tensor.
 
     Args:
         script: Script around the statements.
@@ -66,7 +68,9 @@ def with_one_name(script: Script, branches: Mapping[Mode, Branch], features: str
     for statement in one.statements:
         value, name = assigned_value(statement), simple_name(assigned_target(statement))
         is_feature = isinstance(value, cst.Subscript) and simple_name(value.value) == features
-        if is_feature and name and name not in taken and [each for each in used if features in used[each]] == [statement]:
+        rest = [each for each in used if each is not statement]
+        is_read = any(simple_name(each) == features for part in rest for each in nodes(part, cst.Name))  # inner names, too
+        if is_feature and name and name not in taken and not is_read:
             names = {name: features}
             new = tuple(script.renamed(each, names) if name in used[each] else each for each in one.statements)
             return {**branches, Mode.PREDICT: Branch(new, script.renamed(one.spec, names))}

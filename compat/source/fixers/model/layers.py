@@ -243,8 +243,9 @@ def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
         raise UnconvertibleError(old, "tf.Variable", message)
     others = (f", {name}={code(value)}" for name, value in given.items() if name != "initial_value")
     first = code(given["initial_value"])
-    drawn = first if first.startswith("lambda") else f"lambda: {first}"  # each step would compute another one
-    return f"{OF_NETWORK}({drawn}{''.join(others)})"
+    is_late = isinstance(given["initial_value"], cst.Lambda)
+    late = first if is_late else f"lambda: {first}"  # each step would compute another value
+    return f"{OF_NETWORK}({late}{''.join(others)})"
 
 
 def _scope_is_entered_again(script: Script, node: cst.CSTNode) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -13,7 +14,7 @@ from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
 from estimator_bridge.compat.source.fixers.normal.contrib_blocks import as_block
 from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
 from estimator_bridge.compat.source.fixers.normal.initializers import initializer
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
+from estimator_bridge.compat.source.fixers.script import Script, arguments, code, is_of_contrib, nodes, parsed, simple_name
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
@@ -98,6 +99,7 @@ class _NormalForm(cst.CSTTransformer):
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         self._originals = names_of_originals(script)
+        self._aliases = dict(_aliases(script))
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         drawn = re.findall(r"\.((?:xavier|variance_scaling)_initializer\w*\(.*)", script.module.code)
         self._passes_on = bool(drawn) and all(one.startswith("xavier_initializer()") for one in drawn)
@@ -201,8 +203,10 @@ class _NormalForm(cst.CSTTransformer):
     def leave_Assign(
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement]:
-        """Returns two statements for the likelihood of tags and the transitions, which need no labels."""
+        """Returns an import for ``slim = tf.contrib.slim``, and two statements for the likelihood of tags and the transitions, which need no labels."""
         call = updated_node.value
+        if original_node in self._aliases:
+            return self._aliases[original_node]
         own, parameters = self._own.get(self._script.called(original_node.value), ("", ()))
         (target, *more) = updated_node.targets
         names = target.target.elements if isinstance(target.target, cst.Tuple) else ()
@@ -292,6 +296,17 @@ class _NormalForm(cst.CSTTransformer):
         updates = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
         minimized = f"minimize({code(given['total_loss'])}, tf.train.get_global_step())"
         return f"group({code(given['optimizer'])}.{minimized}, {updates})"
+
+
+def _aliases(script: Script) -> Iterator[tuple[cst.CSTNode, cst.ImportFrom]]:
+    """Yields each ``slim = tf.contrib.slim`` of a script with the import that does the same."""
+    lines = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
+    for only in (each for one in lines for each in one.body if isinstance(each, cst.Assign) and len(each.targets) == 1):
+        package, _, module = script.name(only.value).rpartition(".")
+        name = simple_name(only.targets[0].target)
+        if name in script.modules and is_of_contrib(f"{package}.{module}"):
+            alias = cst.ImportAlias(cst.Name(module), None if name == module else cst.AsName(cst.Name(name)))
+            yield only, cst.ImportFrom(cst.ensure_type(parsed(package), cst.Attribute), [alias])
 
 
 def _public(script: Script, node: cst.BaseExpression) -> str:

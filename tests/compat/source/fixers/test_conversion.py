@@ -849,3 +849,31 @@ def test_the_mark_of_a_class_says_what_keeps_its_methods_out_of_the_model_functi
     (mark,) = [one for one in conversion.changes if one.name == "Encoder"]
     assert "with its methods as functions, what stops the model function is" in mark.message
     assert mark.comment in conversion.text
+
+
+_SECOND = "other = dataset\n    dataset = dataset.make_one_shot_iterator()\n    dataset.get_next()\n    dataset = other.make"
+_LATER = "it = dataset.make_one_shot_iterator()\n    dataset = dataset.map(tf.identity)\n    return it"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("without_effect", "Saver(max_to_keep", 'Saver({"kernel": kernel}, max_to_keep'),
+        ("without_effect", "tf.tables_initializer()", "kernel.assign(zeros)"),
+        ("without_effect", "out = tf.reshape(out, [-1])", "out = tf.reshape(out, [-1]) + tf.random_normal([])"),
+        ("without_effect", "out = tf.reshape(out, [-1])", "out += [tf.layers.dense(out, 1)]"),
+        ("without_effect", "dataset = dataset.make", _SECOND),
+        ("without_effect", "dataset = dataset.make_one_shot_iterator()\n    return dataset", _LATER),
+        (
+            "one_feature",
+            "logits = network(values, ",
+            "units = [features for features in (8,)]\n        logits = network(values, ",
+        ),
+    ],
+    ids=["Saver of variables", "initial values", "drawn", "layers", "two iterators", "dataset that goes on", "inner name"],
+)
+def test_what_looks_as_if_it_had_no_effect_but_has_one_is_marked(name: str, old: str, new: str) -> None:
+    text = (SCRIPTS / f"{name}.py").read_text()
+    assert text.count(old) == 1
+    assert converted_once(text).complete
+    assert not converted_once(text.replace(old, new)).complete

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import re
 from collections.abc import Container, Iterator, Sequence, Set
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     is_text,
     needed_for,
     reads_and_writes,
+    rebound,
     scopes_with_returns,
     tainted_by,
     unwrapped,
@@ -65,7 +67,12 @@ _SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_o
          "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
 _KNOWN = frozenset((*_SPEC[:6], "host_call", "labels"))
 """Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
-_SCAFFOLD, _WITHOUT_VALUES = "tensorflow.train.Scaffold", frozenset({"local_init_op", "saver", "summary_op"})
+_SCAFFOLD, _SAVER = "tensorflow.train.Scaffold", "tensorflow.train.Saver"
+_OF_FILES = frozenset({"max_to_keep", "keep_checkpoint_every_n_hours", "sharded", "save_relative_paths"})
+"""Arguments of a Saver that say nothing of variables."""
+_WITHOUT_NEED = ("tensorflow.local_variables_initializer", "tensorflow.tables_initializer", "tensorflow.initialize_all_tables")
+"""What initializes metrics and tables, which Keras and TensorFlow 2 do where they make them."""
+_DRAWS = re.compile(r"\b(random\w*\.?\w*|truncated_normal|multinomial|dropout|distributions\.\w+|sample)\(")
 INITIAL = "tensorflow.train.init_from_checkpoint"
 """Function that gives variables the values of another checkpoint."""
 _Block = TypeVar("_Block", bound=cst.CSTNode)
@@ -288,16 +295,32 @@ class _Analysis:
         return given
 
     def _leaves_out(self, scaffold: cst.BaseExpression, one: Branch) -> bool:
-        """Returns True for a Scaffold that gives variables no values."""
-        made = assigned(scaffold.value, one.statements) if isinstance(scaffold, cst.Name) else scaffold
+        """Returns True for a Scaffold that gives variables no values; a note says what is left out."""
+        made = self._made(scaffold, one)
         given = arguments(made, ()) if isinstance(made, cst.Call) and self._script.called(made) == _SCAFFOLD else None
-        if made is None or given is None or not given.keys() <= _WITHOUT_VALUES:
+        if given is None or not all(self._gives_no_values(name, value, one) for name, value in given.items()):
             return False
         message = (
             "left out: tables need no initializer, fit writes summaries, and the run's settings say which checkpoints are kept"
         )
         self._approximate += [(made, message)] if given and (made, message) not in self._approximate else []
         return True
+
+    def _made(self, value: cst.BaseExpression, one: Branch) -> cst.BaseExpression:
+        """Returns what a name was last given; other expressions as they are."""
+        return (assigned(value.value, one.statements) if isinstance(value, cst.Name) else None) or value
+
+    def _gives_no_values(self, name: str, value: cst.BaseExpression, one: Branch) -> bool:
+        """Returns True for an argument of a Scaffold that only writes summaries, keeps files, or initializes tables and metrics."""
+        made = self._made(value, one)
+        if name == "saver" and isinstance(made, cst.Call) and self._script.called(made) == _SAVER:
+            return (arguments(made, ()) or {"": made}).keys() <= _OF_FILES if made.args else True
+        if name == "local_init_op" and isinstance(made, cst.Call):
+            inner = [argument.value for argument in made.args] if self._script.called(made) == "tensorflow.group" else [made]
+            flat = [each.value for part in inner if isinstance(part, cst.List | cst.Tuple) for each in part.elements]
+            calls = [part for part in (*inner, *flat) if not isinstance(part, cst.List | cst.Tuple)]
+            return all(self._script.called(self._made(part, one)) in _WITHOUT_NEED for part in calls)
+        return name == "summary_op"
 
     def _only_log(self, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
         """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
@@ -343,21 +366,22 @@ class _Analysis:
         return network, late
 
     def _with_those_of_training(self, one: Branch, needed: list[Statement], late: list[Statement]) -> list[Statement]:
-        """Returns the statements that need labels, and those that predictions do without: of features that these may not have, or that change what these read."""
+        """Returns the statements that need labels, and those of training that predictions do without.
+
+        These take features that predictions may not have, or give another value to a name that the predictions read.
+        """
         predict = self._branches.get(Mode.PREDICT)
         asked = self._asked_by_predictions(one)
         own = [
             each
             for each in needed
-            if predict is not None
-            and each not in predict.statements
-            and (self._is_feature(each) or reads_and_writes(each)[1] & asked)
+            if predict is not None and each not in predict.statements and (self._is_feature(each) or rebound(each) & asked)
         ]
         tainted, _ = tainted_by(_bound(own), needed)
         moved = [each for each in needed if each in own or each in tainted]
         for place, each in enumerate(needed):
             behind = [later for later in needed[place + 1 :] if later not in moved and later not in late]
-            if each in moved and each not in late and (self._calls_network(each, one) or _read(each) & _bound(behind)):
+            if each in moved and each not in late and (self._needs_one_place(each, one) or _read(each) & _bound(behind)):
                 return late
         chosen = {*late, *moved}
         for each in needed:  # functions, which no network gives to a loss
@@ -372,8 +396,14 @@ class _Analysis:
                 chosen.add(each)
         return [each for each in needed if each in chosen]
 
+    def _needs_one_place(self, statement: Statement, one: Branch) -> bool:
+        """Returns True for a statement that loss and metrics cannot both have: it makes layers, draws, or changes an object in place."""
+        changes = reads_and_writes(statement)[1] - rebound(statement)
+        texts = [code(each) for each in (statement, *(self._own[name] for name in self._found.reached([statement])[1]))]
+        return bool(changes) or self._calls_network(statement, one) or any(map(_DRAWS.search, texts))
+
     def _asked_by_predictions(self, one: Branch) -> set[str]:
-        """Returns the names that the predictions, and the statements that they have beyond those of a branch, read."""
+        """Returns the names that the predictions read, and their statements that another branch has not."""
         predict, value = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {}).get("predictions")
         if predict is None or value is None:
             return set()

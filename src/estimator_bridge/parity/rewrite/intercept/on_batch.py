@@ -77,7 +77,7 @@ class OnBatch:
             if batch is own:
                 self._session.note(BEHIND)
             else:
-                yield tf.nest.map_structure(_given_alike, own, batch)
+                yield tf.nest.map_structure(_as_own, own, batch, check_types=False)
 
     def _evaluation(self, model: Any, own: Any) -> HeldOut | None:
         """Returns the recorded batches of the evaluation that a batch belongs to; None without one at this step."""
@@ -151,7 +151,7 @@ def intercept(session: Session, keras: Any, optimizers_of: Callable[[Any], list[
     wrap(keras.Model, test_on_batch=calls.test, predict_on_batch=calls.predict)
 
 
-def _given_alike(own: Any, value: Any) -> Any:
+def _as_own(own: Any, value: Any) -> Any:
     """Returns a recorded value as a tensor where the script gives one: of arrays, Keras casts floats to its default type."""
     return tf.convert_to_tensor(value) if isinstance(own, tf.Tensor) and isinstance(value, np.ndarray) else value
 
