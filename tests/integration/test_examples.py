@@ -50,6 +50,16 @@ def test_wide_and_deep_trains_alike_to_the_last_bit(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.once
+def test_wide_and_deep_trains_alike_to_the_last_bit_over_a_thousand_steps(tmp_path: Path) -> None:
+    """As the README says."""
+    report = compare(tmp_path, "wide_deep", "--train_steps=1000")
+
+    assert len(report["losses"]) == 1000
+    assert max(differences(report)) == 0.0
+
+
 @pytest.mark.parametrize(("example", "flags"), [("digits", ("--train_steps=60",)), ("wide_deep", QUICK_FLIGHTS)])
 def test_two_replicas_share_each_batch(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     report = compare(tmp_path, example, *flags, options=("--replicas", "2"))

@@ -6,9 +6,13 @@ import tensorflow as tf
 
 def model_fn(features, labels, mode):
     logits = tf.layers.dense(features["x"], 3, name="logits")
-    predictions = {"classes": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
+    classes = tf.argmax(logits, 1)
+    predictions = {"classes": classes, "probabilities": tf.nn.softmax(logits)}
     if mode == tf.estimator.ModeKeys.PREDICT:
-        outputs = {"classify": tf.estimator.export.PredictOutput(predictions)}
+        outputs = {
+            "serving_default": tf.estimator.export.PredictOutput(predictions),
+            "classify": tf.estimator.export.PredictOutput(outputs=classes),
+        }
         return tf.estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=outputs)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())

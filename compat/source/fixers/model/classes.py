@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import libcst as cst
 
@@ -307,7 +307,9 @@ class _Writer:
                 *self._in_mode(Mode.TRAIN, prepared),
             ],
             "LAYERS": made,
-            "SIGNATURES": [_line(f"self.signature_names = {list(parts.signatures)}")] if parts.signatures is not None else [],
+            "SIGNATURES": [_line(f"self.signature_names = {_signatures(parts.signatures)}")]
+            if parts.signatures is not None
+            else [],
             "PARAMS": [*self._params(network), *self._mode(network)],
             "PAIR": [_line(f"{parts.features}, {parts.labels} = features_and_labels")] if parts.reads_labels else [],
             "WITH_LABELS": [_line("x = x, y  # the network has the labels, too")] if parts.reads_labels else [],
@@ -802,6 +804,11 @@ class _Blocks(cst.CSTTransformer):
         assert isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement)
         lines = itertools.dropwhile(lambda line: line.comment is None, first.leading_lines)
         return updated_node.with_changes(body=[first.with_changes(leading_lines=[*lines]), *others])
+
+
+def _signatures(keys: Mapping[str, str]) -> Mapping[str, str] | list[str]:
+    """Returns the names of signatures, with the keys of predictions if some answer with one of them alone."""
+    return keys if any(keys.values()) else list(keys)
 
 
 def _line(text: str) -> cst.SimpleStatementLine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import libcst as cst
 
@@ -43,7 +43,7 @@ class ModelFunction:
         initial: Statements that give variables the values of another checkpoint.
         notes: Lines of the report about statements that the class does not have, or has otherwise.
         inlined: Functions of the script whose bodies the parts contain.
-        signatures: Names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
+        signatures: Signature -> key of the prediction with which it answers, empty for all; None if ``export_outputs`` says nothing.
         makes_keras: Function that returns True for a call that makes a layer or a model of Keras.
         untold: Calls of Keras that do not say if they train; TensorFlow 1 then does what they do in an evaluation.
         frozen: Calls of batch norm whose moving averages the script never updates.
@@ -77,7 +77,7 @@ class ModelFunction:
     initial: tuple[Statement, ...]
     notes: tuple[Change, ...]
     inlined: tuple[str, ...]
-    signatures: tuple[str, ...] | None
+    signatures: Mapping[str, str] | None
     makes_keras: Callable[[cst.Call], bool]
     untold: frozenset[cst.CSTNode]
     frozen: frozenset[cst.CSTNode]

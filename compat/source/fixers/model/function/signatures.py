@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
@@ -20,14 +22,23 @@ class Signatures:
 
     def __init__(self, script: Script, one: Branch | None, spec: Arguments) -> None:
         self._script, self._one = script, one
-        self._names: list[str] | None = None
+        self._names: dict[str, str] | None = None
         self.others: list[cst.CSTNode] = []
         """Entries that answer with something else than the predictions."""
         if one is not None and spec.get("export_outputs") is not None:
-            self._names = []
-            self._read(spec["export_outputs"], [code(value) for value in self._values(spec.get("predictions"))])
+            self._names = {}
+            predictions = self._values(spec.get("predictions"))
+            known = {code(value): "" for value in predictions}
+            for made in predictions:
+                entries = (
+                    [one for one in made.elements if isinstance(one, cst.DictElement)] if isinstance(made, cst.Dict) else []
+                )
+                known |= {
+                    code(one.value): key for one in entries if (key := self._text(one.key)) and code(one.value) not in known
+                }
+            self._read(spec["export_outputs"], known)
 
-    def _read(self, asked: cst.BaseExpression, known: list[str]) -> None:
+    def _read(self, asked: cst.BaseExpression, known: Mapping[str, str]) -> None:
         outputs = self._values(asked)[-1]
         assert self._names is not None
         if not isinstance(outputs, cst.Dict):
@@ -39,12 +50,12 @@ class Signatures:
             given = arguments(value, ("outputs",)) if is_predict and isinstance(value, cst.Call) else None
             name = self._text(key)
             if name and given and code(given["outputs"]) in known:
-                self._names.append(name)
+                self._names[name] = known[code(given["outputs"])]
             else:
                 self.others.append(key or entry.value)
 
-    def names(self) -> tuple[str, ...] | None:
-        """Returns the names of the signatures that answer with the predictions; None if ``export_outputs`` says nothing.
+    def names(self) -> dict[str, str] | None:
+        """Returns the key of the prediction with which each signature answers, empty for all; None if ``export_outputs`` says nothing.
 
         Raises:
             UnconvertibleError: The script exports others, too.
@@ -55,7 +66,10 @@ class Signatures:
         if self.others and any(name.startswith("export_saved") or name.endswith("Exporter") for name in exports):
             message = "only PredictOutput of the predictions is converted; write the signatures by hand"
             raise UnconvertibleError(self._one.spec, "EstimatorSpec(export_outputs=...)", message)
-        return tuple(dict.fromkeys([*self._names, "serving_default"])) if len(self._names) == 1 else tuple(self._names)
+        if len(self._names) != 1:
+            return self._names
+        (key,) = self._names.values()
+        return {**self._names, "serving_default": key}
 
     def _text(self, value: cst.BaseExpression | None) -> str:
         """Returns the text that an expression is; empty for all else."""
