@@ -104,7 +104,6 @@ _STAYS: dict[str, str] = {
     "tensorflow.placeholder_with_default": _NO_PLACEHOLDERS,
     "tensorflow.get_default_graph": "there is no graph to ask; use the model's own variables",
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
-    "tensorflow.py_func": "use tf.numpy_function, and prove the result with compare",
 }
 _PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
 _CORE = re.compile(r"^(\s*from\s+|\s*import\s+(?=\w+ as ))tensorflow_core\b", re.MULTILINE)

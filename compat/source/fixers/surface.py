@@ -68,6 +68,7 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "nn.softmax": ("nn.softmax", 1, ("logits", "axis", "name")),
     "ones_like": ("ones_like", 1, ("dtype", "name")),
     "pad": ("pad", 3, ("tensor", "mode", "name", "constant_values")),
+    "py_func": ("numpy_function", 5, ("func", "inp", "Tout", "stateful", "name")),
     "random_normal": ("random.normal", 1, ("shape", "mean", "stddev", "dtype", "seed", "name")),
     "random_uniform": ("random.uniform", 1, ("shape", "minval", "maxval", "dtype", "seed", "name")),
     "reduce_all": ("reduce_all", 2, ("input_tensor", "axis", "name")),

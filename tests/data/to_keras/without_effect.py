@@ -1,4 +1,4 @@
-"""What a spec is given without need: a scaffold without values, and names that are None among others; sizes in a text."""
+"""What a spec is given without need: a scaffold without values, and names that are None among others; sizes in a text, NumPy in the input."""
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +28,7 @@ def model_fn(features, labels, mode, params):
 def input_fn():
     x = np.random.RandomState(0).rand(64, 4).astype(np.float32)
     dataset = tf.data.Dataset.from_tensor_slices(({"x": x}, x[:, :1])).batch(8)
+    dataset = dataset.map(lambda features, y: (features, tf.py_func(np.negative, [y], tf.float32)))
     dataset = dataset.make_one_shot_iterator()
     return dataset.get_next()
 
