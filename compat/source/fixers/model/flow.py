@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
@@ -18,6 +19,10 @@ _MODULES = ("tf", "tensorflow", "logging")
 _UPDATES = frozenset({"minimize", "compute_gradients", "apply_gradients", "optimize_loss"})
 """Methods and functions that update variables."""
 _SPECS = ("tensorflow.estimator.EstimatorSpec",)
+_COMPUTING = re.compile(
+    r"tensorflow\.((math|random|nn|image)\.)?(?!assign|bidirectional|dynamic|get_|global|gradients|placeholder|raw|static|trainable|variable)[a-z]\w*"
+)
+"""Functions that only make a tensor of others."""
 
 
 class Mode(enum.Enum):
@@ -475,7 +480,8 @@ def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mod
             raise _NoSpecError
         if returned_value(statement) is not None:
             return _spec(script, tests, statement, found)
-        if isinstance(statement, cst.If) and chosen is not None and not _only_changes(tests, statement):
+        stays = isinstance(statement, cst.If) and (_only_changes(tests, statement) or _only_chooses(script, tests, statement))
+        if isinstance(statement, cst.If) and chosen is not None and not stays:
             spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
         elif isinstance(statement, cst.With) and _returns(statement):
             spec = _walk(script, tests, _statements(statement.body), mode, found)
@@ -505,6 +511,24 @@ def _only_changes(tests: ModeTests, statement: cst.If) -> bool:
     of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
     methods = {one.attr.value for one in nodes(statement, cst.Attribute) if isinstance(one, cst.Attribute)}
     return of_training and bool(written) and written <= read and not methods & _UPDATES and not _returns(statement)
+
+
+def _only_chooses(script: Script, tests: ModeTests, statement: cst.If) -> bool:
+    """Returns True for a test of training that only gives names one value or another, of which one is computed, such as a draw or its mean."""
+    sides = _statements(statement.body), _statements(statement.orelse)
+    of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
+    if not of_training or any(assigned_value(one) is None for side in sides for one in side):
+        return False
+    names = [{name for one in side for name in reads_and_writes(one)[1]} for side in sides]
+    calls = [one for one in nodes(statement, cst.Call) if isinstance(one, cst.Call)]
+    return names[0] == names[1] != set() and bool(calls) and all(_computes(script, one) for one in calls)
+
+
+def _computes(script: Script, call: cst.Call) -> bool:
+    """Returns True for a call that makes a tensor of others: by a function of TensorFlow, or a draw from a distribution."""
+    name = script.called(call)
+    of_distribution = isinstance(call.func, cst.Attribute) and call.func.attr.value in ("mean", "mode", "sample")
+    return (not name and of_distribution) or _COMPUTING.fullmatch(name) is not None
 
 
 def _returns(statement: Statement) -> bool:
