@@ -35,7 +35,7 @@ from estimator_bridge.compat.source.fixers.inputs import (
 from estimator_bridge.compat.source.fixers.keras_objects import with_old_defaults
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
-from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, mode_name, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, chooses, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.analysis import take_apart
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
@@ -432,7 +432,8 @@ def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> t
     """Returns the parts of a model function, and its class: with layers that ``__init__`` makes and an optimizer of Keras, if possible."""
     plain = [Way(body, updates) for body in ([False, True] if shim else [False]) for updates in (False, True)]
     anew = [dataclasses.replace(one, predicts_anew=True) for one in plain if one.shim]
-    for way in (*plain, *(dataclasses.replace(one, reads_labels=True) for one in plain), *anew):
+    choosing = [dataclasses.replace(one, keeps_choices=True) for one in plain if any(map(chooses, nodes(function, cst.If)))]
+    for way in (*plain, *(dataclasses.replace(one, reads_labels=True) for one in plain), *anew, *choosing):
         with contextlib.suppress(UnconvertibleError):
             return _one_way(script, function, way)
     return _one_way(script, function, plain[-1])

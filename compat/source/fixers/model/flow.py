@@ -458,33 +458,46 @@ class _NoSpecError(Exception):
     """The model function raises in a mode, or returns None."""
 
 
-def branch(script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode) -> Branch | None:
+def branch(
+    script: Script, tests: ModeTests, body: Sequence[Statement], mode: Mode, keeps_choices: bool = False
+) -> Branch | None:
     """Returns what a model function does in a mode; None if it returns nothing in that mode.
+
+    Args:
+        script: Script around the function.
+        tests: Tests of the mode.
+        body: Statements of the function.
+        mode: The mode.
+        keeps_choices: Tests of training that only choose between two values stay.
 
     Raises:
         UnconvertibleError: It returns something else than an EstimatorSpec, or from inside other statements.
     """
     statements: list[Statement] = []
+    every = [one for each in body for one in nodes(each, cst.If)] if keeps_choices else []
+    kept = {one for one in every if isinstance(one, cst.If) and _only_chooses(script, tests, one)}
     try:
-        spec = _walk(script, tests, body, mode, statements)
+        spec = _walk(script, tests, body, mode, kept, statements)
     except _NoSpecError:
         return None
     return Branch(tuple(one for one in statements if assigned_value(one) is not spec), spec) if spec is not None else None
 
 
-def _walk(script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mode, found: list[Statement]) -> cst.Call | None:
-    """Collects the statements of a mode up to its return; returns the EstimatorSpec, or None at the end of the body."""
+def _walk(
+    script: Script, tests: ModeTests, body: Iterable[Statement], mode: Mode, kept: Set[cst.If], found: list[Statement]
+) -> cst.Call | None:
+    """Collects the statements of a mode up to its return, with some tests as they are; returns the EstimatorSpec, or None at the end of the body."""
     for statement in body:
         chosen = tests.value(statement.test, mode) if isinstance(statement, cst.If) else None
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[-1], cst.Raise):
             raise _NoSpecError
         if returned_value(statement) is not None:
             return _spec(script, tests, statement, found)
-        stays = isinstance(statement, cst.If) and (_only_changes(tests, statement) or _only_chooses(script, tests, statement))
+        stays = isinstance(statement, cst.If) and (statement in kept or _only_changes(tests, statement))
         if isinstance(statement, cst.If) and chosen is not None and not stays:
-            spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, found)
+            spec = _walk(script, tests, _statements(statement.body if chosen else statement.orelse), mode, kept, found)
         elif isinstance(statement, cst.With) and _returns(statement):
-            spec = _walk(script, tests, _statements(statement.body), mode, found)
+            spec = _walk(script, tests, _statements(statement.body), mode, kept, found)
         elif _returns(statement):
             message = "it returns from inside other statements than tests of the mode; return at the end"
             raise UnconvertibleError(statement, "the model function", message)
@@ -513,21 +526,33 @@ def _only_changes(tests: ModeTests, statement: cst.If) -> bool:
     return of_training and bool(written) and written <= read and not methods & _UPDATES and not _returns(statement)
 
 
-def _only_chooses(script: Script, tests: ModeTests, statement: cst.If) -> bool:
-    """Returns True for a test of training that only gives names one value or another, of which one is computed, such as a draw or its mean."""
-    sides = _statements(statement.body), _statements(statement.orelse)
-    of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
-    if not of_training or any(assigned_value(one) is None for side in sides for one in side):
-        return False
+def chooses(statement: cst.CSTNode) -> bool:
+    r"""Returns True for a test that only gives names one value or another, of which one is computed, such as a draw or its mean.
+
+    Example:
+        >>> chooses(cst.parse_statement("if a:\n    b = c()\nelse:\n    b = 0")), chooses(cst.parse_statement("if a:\n    b = c()"))
+        (True, False)
+    """
+    sides = (_statements(statement.body), _statements(statement.orelse)) if isinstance(statement, cst.If) else ([], [])
     names = [{name for one in side for name in reads_and_writes(one)[1]} for side in sides]
-    calls = [one for one in nodes(statement, cst.Call) if isinstance(one, cst.Call)]
-    return names[0] == names[1] != set() and bool(calls) and all(_computes(script, one) for one in calls)
+    is_plain = all(assigned_value(one) is not None for side in sides for one in side)
+    return is_plain and names[0] == names[1] != set() and any(True for _ in nodes(statement, cst.Call))
 
 
-def _computes(script: Script, call: cst.Call) -> bool:
+def _only_chooses(script: Script, tests: ModeTests, statement: cst.If) -> bool:
+    """Returns True for a test of training that chooses between two values, and makes no variables."""
+    of_training = tests.value(statement.test, Mode.EVAL) == tests.value(statement.test, Mode.PREDICT)
+    return of_training and chooses(statement) and all(_computes(script, one) for one in nodes(statement, cst.Call))
+
+
+def _computes(script: Script, call: cst.CSTNode) -> bool:
     """Returns True for a call that makes a tensor of others: by a function of TensorFlow, or a draw from a distribution."""
     name = script.called(call)
-    of_distribution = isinstance(call.func, cst.Attribute) and call.func.attr.value in ("mean", "mode", "sample")
+    of_distribution = (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("mean", "mode", "sample")
+    )
     return (not name and of_distribution) or _COMPUTING.fullmatch(name) is not None
 
 

@@ -877,3 +877,11 @@ def test_what_looks_as_if_it_had_no_effect_but_has_one_is_marked(name: str, old:
     assert text.count(old) == 1
     assert converted_once(text).complete
     assert not converted_once(text.replace(old, new)).complete
+
+
+def test_a_choice_of_training_stays_where_the_network_makes_it() -> None:
+    text = converted("by_test").text
+    assert (
+        "if training:\n                code = kept = tf.clip_by_value(net, -0.5, 0.5)\n            else:\n                code = kept = net\n"
+        in text
+    )

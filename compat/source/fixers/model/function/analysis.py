@@ -90,17 +90,17 @@ def take_apart(script: Script, function: cst.FunctionDef, way: Way) -> ModelFunc
     Raises:
         UnconvertibleError: A part is not of a form that this module knows.
     """
-    analysis = _begun(script, function, way.shim)
+    analysis = _begun(script, function, way.shim, way.keeps_choices)
     if isinstance(analysis, UnconvertibleError):
         raise analysis
     return analysis.result(way)
 
 
 @known_of_nodes
-def _begun(script: Script, function: cst.FunctionDef, shim: bool) -> _Analysis | UnconvertibleError:
+def _begun(script: Script, function: cst.FunctionDef, shim: bool, keeps_choices: bool) -> _Analysis | UnconvertibleError:
     """Returns what all ways of making a class share, which takes most of the time, or why there is none."""
     try:
-        return _Analysis(script, function, shim)
+        return _Analysis(script, function, shim, keeps_choices)
     except UnconvertibleError as reason:
         return reason
 
@@ -108,7 +108,7 @@ def _begun(script: Script, function: cst.FunctionDef, shim: bool) -> _Analysis |
 class _Analysis:
     _keeps_updates = _reads_labels = _predicts_anew = False
 
-    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool) -> None:
+    def __init__(self, script: Script, function: cst.FunctionDef, shim: bool, keeps_choices: bool) -> None:
         self._script = script
         self._function = function
         self._shim = shim
@@ -138,7 +138,7 @@ class _Analysis:
         self._tests = ModeTests(script, "mode", self._body, self._labels)
         self._body = [as_test_of_mode(one, self._tests) for one in self._body]
         self._untold = self._keras.untold(self._body)
-        found = {mode: branch(script, self._tests, self._body, mode) for mode in Mode}
+        found = {mode: branch(script, self._tests, self._body, mode, keeps_choices) for mode in Mode}
         if found[Mode.TRAIN] is None:
             raise UnconvertibleError(function, "the model function", "it returns nothing in training; return an EstimatorSpec")
         branches = with_one_name(script, {mode: one for mode, one in found.items() if one is not None}, self._features)

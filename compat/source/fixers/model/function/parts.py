@@ -110,9 +110,11 @@ class Way:
         keeps_updates: The statements that update the variables stay, if Keras has no such optimizer.
         reads_labels: The network has the labels, and what predictions need: labels are None in a prediction.
         predicts_anew: A prediction has a network of its own, whose layers have the names of training's; only with ``shim``.
+        keeps_choices: A test of training that chooses between two values stays, so that the network of all modes has its statements.
     """
 
     shim: bool = False
     keeps_updates: bool = False
     reads_labels: bool = False
     predicts_anew: bool = False
+    keeps_choices: bool = False
