@@ -224,18 +224,22 @@ class Modules:
 
     @functools.cached_property
     def imported(self) -> Mapping[Path, frozenset[str]]:
-        """Functions and classes of each module that other modules import, or name without a call: ``nets.block``."""
+        """Names of each module that other modules import, and functions and classes that they name without a call: ``nets.block``."""
         found: dict[Path, set[str]] = {path: set() for path in self.paths}
         for file in filter(None, map(self.file, self.paths)):
             called = {one.func for one in ast.walk(file.tree) if isinstance(one, ast.Call)}
-            named = [
-                meaning for one, meaning in file.chains if isinstance(one, ast.Attribute) and one not in called and meaning
-            ]
+            chains = [(one in called, meaning) for one, meaning in file.chains if isinstance(one, ast.Attribute) and meaning]
+            named = [meaning for is_called, meaning in chains if not is_called or self._is_of_a_name(file, meaning)]
             for origin in (*(origin for origin, *_ in file.names.imports), *named):
-                target = self.definition(file, origin)
-                if target is not None and target[0] is not file:
-                    found[target[0].path].add(target[1])
+                for target in (self.definition(file, origin), self.found(file, origin)):
+                    if target is not None and target[0] is not file and target[1]:
+                        found[target[0].path].add(target[1])
         return {path: frozenset(names) for path, names in found.items()}
+
+    def _is_of_a_name(self, file: _File, dotted: str) -> bool:
+        """Returns True for an attribute of a name in another module: ``nets.slim.conv2d``."""
+        found = self.found(file, dotted)
+        return found is not None and found[1] not in ("", dotted.rpartition(".")[2])
 
     def dotted(self, path: Path, script: Path, relative: bool) -> str:
         """Returns the name by which a script imports a module.

@@ -120,7 +120,7 @@ class _Step:
             return None
         asked = {one.attr: one for one in ast.walk(owner) if _is_of_self(one)}
         stored = {one.attr for one in ast.walk(first) if _is_of_self(one) and isinstance(one.ctx, ast.Store)}
-        own = {one.arg: ast.unparse(one.value) for one in made.keywords if one.arg == "params"}
+        own = {one.arg: one.value.id for one in made.keywords if one.arg == "params" and isinstance(one.value, ast.Name)}
         names = [*methods, *stored, *own]
         spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in names}
         around = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and not _is_of_self(one)]

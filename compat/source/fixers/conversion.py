@@ -266,7 +266,7 @@ def _converted(
     uses = any(name.startswith("tensorflow.") or name.lstrip(".") in {*makers, *elsewhere} for name in script.imported())
     if not uses and not re.search(r"^\s*(from|import) tensorflow\.", text, re.MULTILINE):
         return Conversion(text, ())
-    normal = in_normal_form(script, shim)
+    normal = in_normal_form(script, shim, imported)
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith((TPU, *TOWERS)) for name in script.imported()):
@@ -317,7 +317,7 @@ def _converted(
         calls.used.add(UNCHANGED)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(moved.code)
-    module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes)
+    module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes, imported)
     whole = _with_header(module, calls, bool(classes))
     forget_nodes()
     found = {**models, **dict.fromkeys(calls.factories, "")}

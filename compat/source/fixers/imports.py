@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import libcst as cst
 
@@ -18,8 +18,9 @@ _IN_BOTH = re.compile(r"tensorflow\.(python\.(client\.device_lib|ops\.metrics_im
 
 
 def with_imports(
-    new: Script, module: cst.Module, script: Script, models: Mapping[str, str], defined: Container[str], changes: list[Change]
-) -> cst.Module:
+    new: Script, module: cst.Module, script: Script, models: Mapping[str, str], defined: Container[str], changes: list[Change],
+    imported: Collection[str] = ()
+) -> cst.Module:  # fmt: skip
     """Returns converted code with imports that a process with TensorFlow 2 and tf_keras can execute.
 
     Args:
@@ -29,12 +30,13 @@ def with_imports(
         models: Class for each model function of other modules, by its dotted name.
         defined: Names that the new script will define itself.
         changes: List to which the outcome is added for imports that stay.
+        imported: Names that other modules import.
     """
     reads, stay = _Reads(new), _Reads()
     new.module.visit(reads)
     module.visit(stay)
     lines = {code(one): script.line(one) for one in nodes(script.module, cst.ImportFrom)}
-    read = {name for name in reads.names & stay.names if name not in defined}
+    read = {name for name in reads.names & stay.names if name not in defined}.union(imported)
     return module.visit(_Imports(read, models, lines, changes))
 
 

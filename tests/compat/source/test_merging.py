@@ -176,6 +176,13 @@ def test_a_function_may_have_its_modules_name() -> None:
         assert "def build(x, units):" in found["train.py"].text
 
 
+def test_a_module_keeps_the_names_that_another_one_takes_of_it() -> None:
+    """``slim = tf.contrib.slim`` in one module, and ``nets.slim.conv2d`` in another."""
+    files = FILES | {"main.py": "import net.blocks\nnet.blocks.slim.conv2d(net.blocks.other(1))\n"}
+    modules = Modules({ROOT / name: text for name, text in files.items()}, ROOT)
+    assert modules.imported[ROOT / "net" / "blocks.py"] == {"build", "WIDTH", "slim"}
+
+
 def test_a_module_keeps_what_another_one_names_without_a_call() -> None:
     """It is a hyperparameter, or a value of a dict; what is called comes into the script."""
     named = "from net import heads\nPARTS = {'extractor': heads.logits}\n"

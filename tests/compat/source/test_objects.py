@@ -153,6 +153,7 @@ def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
         ("def model_fn(features", "size_of_Ranker = 3\n        def model_fn(features"),
         ("return tf.layers.dense(x, ", "return tf.layers.dense(x, size * "),
         ("self.size = size\n", "self._size = self.size = size\n"),
+        ("params=params)\n", "params=dict(params))\n"),
         ("return tf.layers.dense(x, ", "super().close()\n        return tf.layers.dense(x, "),
         ("ranker = Ranker(HParams(more=1), 3)", "ranker = Ranker(HParams(more=1), 3)\nranker.net(x)"),
     ],
@@ -167,7 +168,7 @@ def test_a_class_of_estimators_is_a_function_that_returns_one() -> None:
             "never called",
         ),
         *("attribute of the class", "text of several lines", "decorated", "taken name", "global with the name of an argument"),
-        *("two names that become one", "another super", "method called from outside"),
+        *("two names that become one", "params that would be made twice", "another super", "method called from outside"),
     ],
 )
 def test_a_class_of_estimators_with_a_use_that_is_not_known_stays(old: str, new: str) -> None:

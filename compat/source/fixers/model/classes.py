@@ -492,21 +492,15 @@ class _Writer:
         visited = [self._chosen(one, mode) for one in self._changed(statements, updates=updates)]
         changed = [one for one in visited if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement)]
         read = _read([*changed, *values])
-        given = {"training": str(mode is Mode.TRAIN)} if not self._has_training else {}
+        given = {"training": str(mode is Mode.TRAIN)} if not self._parts.has_training else {}
         given |= {"mode": f'"{MODES[mode.value]}"'}
         return [*(_line(f"{name} = {value}") for name, value in given.items() if name in read), *changed]
 
     def _chosen(self, node: cst.CSTNode, mode: Mode) -> cst.CSTNode:
         """Returns a node in which a choice by the mode is made; a variable of the script may have the name ``training``, too."""
-        changed = node if self._has_training else node.visit(_Chosen(mode is Mode.TRAIN))
+        changed = node if self._parts.has_training else node.visit(_Chosen(mode is Mode.TRAIN))
         assert isinstance(changed, cst.CSTNode)
         return changed
-
-    @property
-    def _has_training(self) -> bool:
-        """True if ``training`` is a variable of the script that is not the mode."""
-        tests = self._parts.tests
-        return "training" in tests.bound and tests.value(cst.Name("training"), Mode.TRAIN) is None
 
     def _value(self, value: cst.BaseExpression, mode: Mode) -> str:
         """Returns the source of an expression of the model function in a method that only one mode calls."""
@@ -718,6 +712,8 @@ class _InMethod(cst.CSTTransformer):
             raise UnconvertibleError(
                 node, "the model function", "the network differs between evaluation and prediction; make it one"
             )
+        if values[0] != values[1] and self._parts.has_training:
+            raise UnconvertibleError(node, "training", "the variable of that name is not the mode; give it another name")
         texts = {(True, False): "training", (False, True): "not training", (True, True): "True", (False, False): "False"}
         return parsed(texts[bool(values[0]), bool(values[1])])
 

@@ -20,7 +20,7 @@ _UPDATES = frozenset({"minimize", "compute_gradients", "apply_gradients", "optim
 """Methods and functions that update variables."""
 _SPECS = ("tensorflow.estimator.EstimatorSpec",)
 _COMPUTING = re.compile(
-    r"tensorflow\.((math|random|nn|image)\.)?(?!assign|bidirectional|dynamic|get_|global|gradients|placeholder|raw|static|trainable|variable)[a-z]\w*"
+    r"tensorflow\.((math|random|nn|image)\.)?(?!assign|bidirectional|count_up|dynamic|get_|global|gradients|group|local|make_|model_|moving|no_op|placeholder|raw|scatter|static|trainable|variable)[a-z]\w*"
 )
 """Functions that only make a tensor of others."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -68,7 +68,7 @@ _LOSSES = tuple(
 """Functions that add a loss to those of which ``get_total_loss`` is the sum."""
 
 
-def in_normal_form(script: Script, shim: bool = False) -> str:
+def in_normal_form(script: Script, shim: bool = False, imported: Collection[str] = ()) -> str:
     """Returns the source in another form that computes the same, each statement in its lines.
 
     Names that are imported from below TensorFlow, or from its files, are written from ``tf`` on, layers that are called where they are made are calls of
@@ -79,6 +79,7 @@ def in_normal_form(script: Script, shim: bool = False) -> str:
     Args:
         script: Script.
         shim: True to keep objects of ``tf.layers`` that functions make: below ``track_tf1_style_variables`` each call makes them.
+        imported: Names that other modules import.
 
     Example:
         >>> in_normal_form(Script("import tensorflow as tf; net = tf.layers.Dense(9, name='a')(net)"))
@@ -88,18 +89,18 @@ def in_normal_form(script: Script, shim: bool = False) -> str:
         >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.python.ops import math_ops; math_ops.cast(x, t)"))
         'import tensorflow as tf; from tensorflow.python.ops import math_ops; tf.cast(x, t)'
     """
-    return script.module.visit(_NormalForm(script, shim)).code
+    return script.module.visit(_NormalForm(script, shim, imported)).code
 
 
 class _NormalForm(cst.CSTTransformer):
-    def __init__(self, script: Script, shim: bool) -> None:
+    def __init__(self, script: Script, shim: bool, imported: Collection[str]) -> None:
         super().__init__()
         self._script = script
         self._scopes = ArgScopes(script)
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         self._originals = names_of_originals(script)
-        self._aliases = dict(_aliases(script))
+        self._aliases = dict(_aliases(script, imported))
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         drawn = re.findall(r"\.((?:xavier|variance_scaling)_initializer\w*\(.*)", script.module.code)
         self._passes_on = bool(drawn) and all(one.startswith("xavier_initializer()") for one in drawn)
@@ -298,13 +299,13 @@ class _NormalForm(cst.CSTTransformer):
         return f"group({code(given['optimizer'])}.{minimized}, {updates})"
 
 
-def _aliases(script: Script) -> Iterator[tuple[cst.CSTNode, cst.ImportFrom]]:
-    """Yields each ``slim = tf.contrib.slim`` of a script with the import that does the same."""
+def _aliases(script: Script, imported: Collection[str]) -> Iterator[tuple[cst.CSTNode, cst.ImportFrom]]:
+    """Yields each ``slim = tf.contrib.slim`` of a script, which no other module imports from it, with the import that does the same."""
     lines = [one for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
     for only in (each for one in lines for each in one.body if isinstance(each, cst.Assign) and len(each.targets) == 1):
         package, _, module = script.name(only.value).rpartition(".")
         name = simple_name(only.targets[0].target)
-        if name in script.modules and is_of_contrib(f"{package}.{module}"):
+        if name in script.modules and name not in imported and is_of_contrib(f"{package}.{module}"):
             alias = cst.ImportAlias(cst.Name(module), None if name == module else cst.AsName(cst.Name(name)))
             yield only, cst.ImportFrom(cst.ensure_type(parsed(package), cst.Attribute), [alias])
 

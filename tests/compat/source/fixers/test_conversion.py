@@ -864,13 +864,25 @@ _LATER = "it = dataset.make_one_shot_iterator()\n    dataset = dataset.map(tf.id
         ("without_effect", "out = tf.reshape(out, [-1])", "out += [tf.layers.dense(out, 1)]"),
         ("without_effect", "dataset = dataset.make", _SECOND),
         ("without_effect", "dataset = dataset.make_one_shot_iterator()\n    return dataset", _LATER),
+        ("exports", "        outputs = {", "        classes = classes + 1\n        outputs = {"),
+        ("by_test", "    task = params", "    training = params['training']\n    task = params"),
         (
             "one_feature",
             "logits = network(values, ",
             "units = [features for features in (8,)]\n        logits = network(values, ",
         ),
     ],
-    ids=["Saver of variables", "initial values", "drawn", "layers", "two iterators", "dataset that goes on", "inner name"],
+    ids=[
+        "Saver of variables",
+        "initial values",
+        "drawn",
+        "layers",
+        "two iterators",
+        "dataset that goes on",
+        "rebound prediction",
+        "a training that is not the mode",
+        "inner name",
+    ],
 )
 def test_what_looks_as_if_it_had_no_effect_but_has_one_is_marked(name: str, old: str, new: str) -> None:
     text = (SCRIPTS / f"{name}.py").read_text()
@@ -885,3 +897,14 @@ def test_a_choice_of_training_stays_where_the_network_makes_it() -> None:
         "if training:\n                code = kept = tf.clip_by_value(net, -0.5, 0.5)\n            else:\n                code = kept = net\n"
         in text
     )
+
+
+def test_the_mode_has_its_value_where_the_loss_reads_it_too() -> None:
+    text = (SCRIPTS / "by_test.py").read_text()
+    named = text.replace("    task = params", "    training = mode == tf.estimator.ModeKeys.TRAIN\n    task = params")
+    named = named.replace(
+        "reduce_mean(tf.square(difference))", "reduce_mean(tf.square(difference)) * (1.0 if training else 2.0)"
+    )
+    conversion = converted_once(named)
+    assert conversion.complete
+    assert "training = None" not in conversion.text

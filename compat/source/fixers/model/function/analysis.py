@@ -318,7 +318,7 @@ class _Analysis:
         if name == "local_init_op" and isinstance(made, cst.Call):
             inner = [argument.value for argument in made.args] if self._script.called(made) == "tensorflow.group" else [made]
             flat = [each.value for part in inner if isinstance(part, cst.List | cst.Tuple) for each in part.elements]
-            calls = [part for part in (*inner, *flat) if not isinstance(part, cst.List | cst.Tuple)]
+            calls = [*flat, *(part for part in inner if not isinstance(part, cst.List | cst.Tuple))]
             return all(self._script.called(self._made(part, one)) in _WITHOUT_NEED for part in calls)
         return name == "summary_op"
 

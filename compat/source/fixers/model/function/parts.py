@@ -9,7 +9,17 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import Change
 from estimator_bridge.compat.source.fixers.model import metrics
-from estimator_bridge.compat.source.fixers.model.flow import ModeTests, Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Mode,
+    ModeTests,
+    Statement,
+    assigned_value,
+    reads_and_writes,
+    rebound,
+    unwrapped,
+)
+
+_TRAINING = cst.Name("training")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +108,15 @@ class ModelFunction:
         for one in self.metrics:
             wanted |= reads_and_writes(cst.parse_expression(f"f({one.update})"))[0] if one.update else set()
         bound = (name for statement in self.network for name in sorted(reads_and_writes(statement)[1]))
+        wanted -= {"training"} if self.tests.value(_TRAINING, Mode.TRAIN) is not None else set()  # each method knows it
         return tuple(name for name in dict.fromkeys(bound) if name in wanted)
+
+    @property
+    def has_training(self) -> bool:
+        """True if ``training`` is a variable of the script that is not the mode."""
+        given = [assigned_value(one) for one in unwrapped(self.network) if "training" in rebound(one)]
+        is_other = any(value is None or self.tests.value(value, Mode.TRAIN) is None for value in given)
+        return is_other or ("training" in self.tests.bound and self.tests.value(_TRAINING, Mode.TRAIN) is None)
 
 
 @dataclasses.dataclass(frozen=True)

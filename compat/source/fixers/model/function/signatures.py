@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Branch, assigned
-from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.model.flow import Branch, assigned, assigned_value, reads_and_writes
+from estimator_bridge.compat.source.fixers.script import Arguments, Script, arguments, code, nodes, simple_name
 
 
 class Signatures:
@@ -29,14 +29,18 @@ class Signatures:
             self._names = {}
             predictions = self._values(spec.get("predictions"))
             known = {code(value): "" for value in predictions}
-            for made in predictions:
-                entries = (
-                    [one for one in made.elements if isinstance(one, cst.DictElement)] if isinstance(made, cst.Dict) else []
-                )
-                known |= {
-                    code(one.value): key for one in entries if (key := self._text(one.key)) and code(one.value) not in known
-                }
+            made, later = predictions[-1], self._written_behind(predictions[-1])
+            entries = [one for one in made.elements if isinstance(one, cst.DictElement)] if isinstance(made, cst.Dict) else []
+            if simple_name(predictions[0]) not in later:
+                kept = [one for one in entries if isinstance(one.value, cst.Name) and one.value.value not in later]
+                known |= {code(one.value): key for one in kept if (key := self._text(one.key))}
             self._read(spec["export_outputs"], known)
+
+    def _written_behind(self, value: cst.BaseExpression) -> set[str]:
+        """Returns the names that get other values, or whose objects are changed, behind the statement with an expression."""
+        statements = self._one.statements if self._one else ()
+        place = next((place for place, one in enumerate(statements) if assigned_value(one) is value), len(statements))
+        return {name for one in statements[place + 1 :] for name in reads_and_writes(one)[1]}
 
     def _read(self, asked: cst.BaseExpression, known: Mapping[str, str]) -> None:
         outputs = self._values(asked)[-1]
