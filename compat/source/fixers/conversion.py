@@ -106,6 +106,8 @@ _STAYS: dict[str, str] = {
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
 }
 _PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
+_NOT_COPIED = rf"\b({GRAPH}|load_initial_values|clipnorm|clipvalue|global_clipnorm|clip_gradients_by_norm)\b|{re.escape(SHIM)}"
+"""What only a class has that cannot train as a copy under a strategy. Keras clips the sum of gradients, Estimators clip those of each device."""
 _CORE = re.compile(r"^(\s*from\s+|\s*import\s+(?=\w+ as ))tensorflow_core\b", re.MULTILINE)
 """Imports of the package in which TensorFlow 1.15 kept its files."""
 _SWITCHES = ("tensorflow.disable_v2_behavior", "tensorflow.disable_eager_execution", "tensorflow.enable_eager_execution")
@@ -290,7 +292,8 @@ def _converted(
     )
     classes, inside, shimmed, norms = _model_classes(script, changes, shim)
     models = {name: written.name.value for name, written in classes.items()}
-    calls = EstimatorCalls(script, {**elsewhere, **models}, makers)
+    can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
+    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
     moved = script.module.visit(
         _Calls(script, calls, classes, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)

@@ -77,6 +77,7 @@ _ADD_METRICS = ("estimator", "metric_fn")
 _WITH_METRICS = ("tensorflow.contrib.estimator.add_metrics", "tensorflow.estimator.add_metrics")
 _SAME = {
     "tensorflow.train.latest_checkpoint": "latest_checkpoint",
+    "tensorflow.contrib.distribute.MirroredStrategy": "mirrored_strategy",
     "tensorflow.contrib.estimator.clip_gradients_by_norm": "clip_gradients_by_norm",
     "tensorflow.contrib.learn.datasets.base.load_csv_with_header": "load_csv_with_header",
     "tensorflow.contrib.training.HParams": "HParams",
@@ -118,11 +119,12 @@ FIELDS = frozenset(
      "task_id", "task_type", "global_id_in_cluster", "train_distribute", "eval_distribute", "device_fn", "protocol")
 )  # fmt: skip
 """Fields that scripts read of a RunConfig."""
-KEPT_FIELDS = {"model_dir", "save_checkpoints_steps", "session_config", "keep_checkpoint_max"}
+KEPT_FIELDS = {"model_dir", "save_checkpoints_steps", "session_config", "keep_checkpoint_max", "train_distribute"}
 """Fields of RunConfig that the new script reads; the other ones change no value that is trained, but for the seed."""
 _LEFT_OUT = {
     "tf_random_seed": "call tf.random.set_seed; other numbers are drawn",
     "name": "evaluations have no folder of their own",
+    "eval_distribute": "it evaluates on one device, where a step takes one batch instead of one for each device",
     "start_delay_secs": "it evaluates once, after the training",
     "throttle_secs": "it evaluates once, after the training",
     **dict.fromkeys(("exports_to_keep", "compare_fn", "event_file_pattern"), "it exports once, after the training"),
@@ -147,8 +149,16 @@ UNCHANGED = "unchanged"
 STOP = "tensorflow.train.StopAtStepHook"
 _STRATEGIES = ("train_distribute", "eval_distribute", "experimental_distribute")
 _NO_STRATEGY = "the new model trains without it; if it is not None, make the model below the scope of its strategy"
+WITH_STRATEGY = "with_strategy"
+"""Function of the new script that makes a model which the devices of a strategy train."""
+_STRATEGY_MADE = re.compile(r"\.distribute\..*Strategy$")
+_MIRRORED = re.compile(r"\.distribute\.(Mirrored|OneDevice)Strategy$")
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
+_ON_DEVICES = """    if hasattr(model, "train_on_devices"):
+        return model.train_on_devices(train, input_fn, steps, max_steps, callbacks)
+    check_alone()
+"""
 _EMPTY = ("None", "False", "[]", "()")
 _OWN_EMPTY = {"yield_single_examples": ("True",)}
 """Parameters with other values that say nothing."""
@@ -208,6 +218,11 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
         text = text.replace("= dataset_of(input_fn)\n", "= dataset_of(input_fn)\n    set_initial_values(model, data)\n")
     if "batches" in used:
         text = text.replace("dataset_of(input_fn)", f'dataset_of(lambda: batches(model, input_fn, "{mode}"))')
+    if WITH_STRATEGY in used and mode == "train":
+        text = text.replace("    check_alone()\n", _ON_DEVICES, 1).replace(
+            "data.take(steps)", 'data.take(steps * getattr(model, "devices", 1))'
+        )
+        text = text.replace("int(model.optimizer.iterations)", "int(model.optimizer.iterations.numpy())")
     if (GRAPH in used or ELSEWHERE in used) and mode == "train":  # updates may count other steps than batches
         text = text.replace(
             "        data = data.take(steps)\n",
@@ -228,6 +243,7 @@ class EstimatorCalls:
         classes: Class of each converted model function, by the function's name; in other modules by its dotted name. It is empty for a
             function that returns such a class.
         elsewhere: Dotted names of the functions of other modules that return an Estimator.
+        can_be_copied: True if a copy of each class can train under a strategy.
 
     Attributes:
         factories: Functions of the script that return a model function.
@@ -240,7 +256,9 @@ class EstimatorCalls:
         human: The same, where somebody has to do something about it.
     """
 
-    def __init__(self, script: Script, classes: Mapping[str, str], elsewhere: Collection[str] = ()) -> None:
+    def __init__(
+        self, script: Script, classes: Mapping[str, str], elsewhere: Collection[str] = (), can_be_copied: bool = False
+    ) -> None:
         self._script = script
         self._classes = classes
         self._elsewhere = elsewhere
@@ -280,6 +298,7 @@ class EstimatorCalls:
         }
         self._parameters = [(one.name.value, tuple(each.name.value for each in one.params.params)) for one in functions]
         self._arguments = {name for _, names in self._parameters for name in names}
+        self._keeps_strategy = can_be_copied and self._has_strategy(set(returned))
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -301,6 +320,26 @@ class EstimatorCalls:
         self.used: set[str] = set()
         self.human: list[tuple[cst.Call, str, str]] = []
         self.left_out: list[tuple[cst.Call, str, str]] = []
+
+    def _has_strategy(self, functions: set[str]) -> bool:
+        """Returns True if the script gives Estimators of its own functions a strategy that copies their models to devices."""
+        calls = [node for node in nodes(self._script.module, cst.Call) if isinstance(node, cst.Call)]
+        made = [(self._script.called(node), node) for node in calls]
+        given = [one.keyword.value for name, node in made if name in _RUN_CONFIGS for one in node.args if one.keyword]
+        names = {name for name, _ in made}
+        models = [
+            self._bound_arguments((arguments(node, _PARAMETERS) or {}).get("model_fn"))[0]
+            for name, node in made
+            if name in ESTIMATORS
+        ]
+        return (
+            "train_distribute" in given
+            and names.isdisjoint({*ESTIMATORS[1:], _OF_KERAS, *CANNED})
+            and all(_MIRRORED.search(name) for name in names if _STRATEGY_MADE.search(name))
+            and bool(models)
+            and all(simple_name(one) in functions for one in models)
+            and not re.search(r"Reduction\.SUM\b", self._script.module.code)
+        )
 
     def _use(self, name: str) -> str:
         """Returns the name of a function that the new script must contain."""
@@ -440,12 +479,13 @@ class EstimatorCalls:
             return f"{self._use('configure')}({_written(fields, fields.keys() - {'per_process_gpu_memory_fraction'})})"
         for_tpu = _FOR_TPU.get(name, ())
         by_place = for_tpu or (() if name == _OF_LEARN else _RUN_CONFIG)  # contrib.learn's has another order
-        strategies = [one for one in call.args if one.keyword is not None and one.keyword.value in _STRATEGIES]
+        stay = _STRATEGIES[2 * self._keeps_strategy :]
+        strategies = [one for one in call.args if one.keyword is not None and one.keyword.value in stay]
         self.human += [
             (old, f"tf.estimator.RunConfig({one.keyword.value}=...)", _NO_STRATEGY) for one in strategies if one.keyword
         ]
         call = call.with_changes(args=[one for one in call.args if one not in strategies])
-        given = self._given(call, by_place, {*_RUN_CONFIG, *for_tpu}, "tf.estimator.RunConfig")
+        given = self._given(call, by_place, {*_RUN_CONFIG, *_STRATEGIES, *for_tpu}, "tf.estimator.RunConfig")
         self._leave_out(old, given, KEPT_FIELDS)
         return f"dict({_written(given, KEPT_FIELDS)})"
 
@@ -519,7 +559,10 @@ class EstimatorCalls:
         given = self._given(call, parameters, {*_PARAMETERS, *for_tpu, *_BATCH_SIZES}, "tf.estimator.Estimator")
         self._leave_out(old, given, {*_PARAMETERS, *_BATCH_SIZES})
         written, bound = self._class_of(old, given)
-        text = f"{written}({', '.join(filter(None, [bound, _written(given, {'params', 'model_dir', 'config'})]))})"
+        arguments_of_class = [bound, _written(given, {"params", "model_dir", "config"})]
+        if self._keeps_strategy:
+            written, arguments_of_class = self._use(WITH_STRATEGY), [written, *arguments_of_class]
+        text = f"{written}({', '.join(filter(None, arguments_of_class))})"
         sizes = [f"{mode}={code(given[parameter])}" for parameter, mode in _BATCH_SIZES.items() if parameter in given]
         if not sizes:
             return text

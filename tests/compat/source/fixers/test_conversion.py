@@ -71,6 +71,7 @@ WHOLE = (
     "named_classes",
     "objects",
     "of_helpers",
+    "on_devices",
     "one_feature",
     "own_updates",
     "own_variables",
@@ -166,6 +167,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "keras_layers": "step 5",
         "objects": "step 5",
         "of_helpers": "256 predictions",
+        "on_devices": "predicted 60",
         "own_updates": "step 24 f1 above 0: True",
         "rates_by_functions": "['global_step', 'loss']",
         "recurrent": "3 predictions",
@@ -432,6 +434,32 @@ def test_a_branch_for_tpus_that_goes_is_reported() -> None:
     left_out = [change.line for change in converted("builders").changes if "the branch for TPUs" in change.message]
     lines = (SCRIPTS / "builders.py").read_text().splitlines()
     assert [lines[number - 1].strip() for number in left_out] == ['if params["use_tpu"]:'] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tf.distribute.MirroredStrategy(devices=devices)", "tf.distribute.experimental.ParameterServerStrategy()"),
+        ("tf.losses.sparse_softmax_cross_entropy(labels, logits)", "tf.losses.softmax_cross_entropy(labels, logits, reduction=tf.losses.Reduction.SUM)"),
+        (
+            "optimizer.minimize(loss, ",
+            "optimizer.apply_gradients([(tf.clip_by_norm(g, 1.0), v) for g, v in optimizer.compute_gradients(loss)], ",
+        ),
+        ("estimator.train(input_fn, steps=12)", "tf.estimator.LinearClassifier([], config=config)"),
+    ],
+    ids=["servers", "sum", "clipped", "canned"],
+)  # fmt: skip
+def test_a_strategy_that_would_train_otherwise_is_marked(old: str, new: str) -> None:
+    """A sum of losses is not divided by the devices; Estimators clip the gradients of each device, and have canned losses that are sums."""
+    text = (SCRIPTS / "on_devices.py").read_text()
+    assert "with_strategy(Model, " in converted_once(text).text
+    found = converted_once(text.replace(old, new))
+    assert any(
+        change.name == "tf.estimator.RunConfig(train_distribute=...)"
+        for change in found.changes
+        if change.outcome is Outcome.HUMAN
+    )
+    assert "with_strategy" not in found.text
 
 
 def test_towers_of_contrib_become_one_device() -> None:

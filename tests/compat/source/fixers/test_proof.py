@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,27 @@ def test_both_train_alike(run: tuple[str, ...], tmp_path: Path) -> None:
     assert "EQUAL. The new script trains as the old script does." in ended.out
     trains_two = run == ("linear",)
     assert ("Not compared: all from the training of a second model on." in ended.out) is trains_two
+
+
+ON_DEVICES = {
+    1: (0.979294, 0.83689, -0.42687, 0.74853, 0.61094, -0.29579, 0.44483, 0.69525, -0.14301, 0.97868),
+    2: (0.985408, 0.87937, -0.44978, 0.76561, 0.68161, -0.34609, 0.44524, 0.76701, -0.18714, 0.97560),
+    3: (0.990298, 0.90700, -0.44074, 0.73791, 0.71104, -0.33927, 0.43490, 0.80308, -0.16836, 0.97496),
+}
+"""Number of devices: the loss of the evaluation and the first predictions that TensorFlow 1.15.5 prints for the script."""
+
+
+@pytest.mark.parametrize("number", ON_DEVICES)
+def test_the_devices_of_a_strategy_train_as_in_tensorflow_1(number: int, tmp_path: Path) -> None:
+    """Each takes a batch of its own, gradients are means, averages of batch norm too; it goes on, and evaluates, as one model."""
+    (tmp_path / "new.py").write_text(converted("on_devices").text)
+    command = [sys.executable, str(Path(__file__).with_name("on_processors.py")), str(number), "new.py", str(number)]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    evaluated, logits = re.search(r"evaluated (.*)\nlogits (.*)", ended.stdout).groups()  # type: ignore[union-attr]
+    assert evaluated.startswith("accuracy=0.516667 global_step=15.000000 loss=")
+    values = [float(evaluated.rpartition("=")[2]), *map(float, logits.split())]
+    np.testing.assert_allclose(values, ON_DEVICES[number], atol=2e-5)
 
 
 def test_averages_that_an_evaluation_changes_are_a_difference(tmp_path: Path) -> None:
