@@ -137,6 +137,10 @@ _REASONS: dict[str, dict[str, str]] = {
     "tensorflow.python.util.deprecation": {"_PRINT_DEPRECATION_WARNINGS": "TensorFlow 1's names are not called deprecated"},
     # Comparisons.
     "tensorflow.python.framework.random_seed": {"get_seed": "both sides draw the same random numbers"},
+    f"{_OPS}.gen_random_ops": dict.fromkeys(
+        ("random_standard_normal", "random_uniform", "truncated_normal"),
+        "an old script and its rewrite draw the same noise in a step",
+    ),
     f"{_OPS}.nn_ops": {"_dropout": "an old script and its rewrite draw the same dropout masks"},
     f"{_OPS}.while_loop": {"while_loop": "an old script and its rewrite draw the same dropout masks in the turns of loops"},
     "tensorflow.python.checkpoint.checkpoint_management.CheckpointManager": {

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -132,7 +132,7 @@ def judge_rewrite(
         *predictions,
         *of_exports,
     ]
-    random = list(_unequal_noise(old, new))
+    random = [*_unequal_noise(old, new), *(_ambiguous_noise(old) if findings else ())]
     verdict: Verdict = "not comparable" if random and findings else "different" if findings else "equal"
     if not losses and not metrics and not list(new.events("predicted")):
         verdict, findings = "not comparable", [ParityFinding("calls", "No loss, metric or prediction has a counterpart.")]
@@ -538,6 +538,25 @@ def _unequal_noise(old: Trace, new: Trace) -> Iterator[str]:
         names += [name for event in trace.events("dropout") for name in event["loops"]]
         if names:
             yield f"Random operations of the {side} script cannot be made equal: {first_three(list(dict.fromkeys(names)))}."
+    before, after = _drawn_in_step(old), _drawn_in_step(new)
+    if before != after:
+        said = (", ".join(map(str, drawn)) or "nothing" for drawn in (before, after))
+        yield "Random numbers of a training step cannot be made equal: the old script draws {}; the new script draws {}.".format(
+            *said
+        )
+
+
+def _ambiguous_noise(old: Trace) -> Iterator[str]:
+    """Yields a reason if a training step draws numbers of one shape several times: which of them is which, nothing says."""
+    several = [drawn for drawn, count in Counter(_drawn_in_step(old)).items() if count > 1]
+    if several:
+        yield f"A training step draws numbers of one shape several times, perhaps in another order: {first_three(several)}."
+
+
+def _drawn_in_step(side: Trace) -> list[str]:
+    """Returns what a training step draws besides dropout, each with its shape without the rows."""
+    found = deque(side.events("draws"), 1)  # the first tracing may build what no step runs
+    return sorted(f"{what} {shape}" for shape, what in found.pop()["sites"]) if found else []
 
 
 def _variables(old: Trace, new: Trace, names: NewNames) -> Iterator[VariableDiff]:

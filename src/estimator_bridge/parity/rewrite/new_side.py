@@ -37,12 +37,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
             "The new script's steps are not seen in graphs, as where a tf.function loops over batches: its functions ran eagerly. "
             "What Python computes once, when a graph is made, they computed in each step; that it does no harm was not compared."
         )
-    found = [
-        dropout.Site(None if shape is None else tuple(shape), rate)
-        for event in old.events("dropout")
-        for shape, rate in event["sites"]
-    ]
-    dropout.equalise(session.read_step, feeds=False, others=list(dict.fromkeys(found)))
+    dropout.equalise(session.read_step, feeds=False, trains=lambda: session.in_step, others=dropout.read_sites(old))
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)

@@ -29,6 +29,7 @@ from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
+_modes: list[str] = []  # of the model functions that are being called
 _structures: GraphValues[Any] = GraphValues()  # graph -> leaves of its batch
 _specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its evaluation or prediction
 _asked: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (what a gradient is taken of, gradient)
@@ -78,7 +79,7 @@ class ReferenceEngine(RecordingEngine):
         self._plan = plan
         self._progress = _Progress()
         self._model_dir = ""  # of the first training
-        dropout.equalise(_global_step, feeds=True)
+        dropout.equalise(_global_step, feeds=True, trains=lambda: _modes[-1:] == [v1.estimator.ModeKeys.TRAIN])
         _remember()
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
@@ -201,7 +202,7 @@ class _ReferenceHook(TrainHook):
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
         self._numbers = dropout.occurrences(sites)
         loops = [name for name, op in dropout.refused.get(graph, []) if op.graph is not graph or op in in_step]
-        self._trace.write("dropout", sites=[[site.shape, site.rate] for site in sites], loops=loops)
+        dropout.write_sites(self._trace, sites, loops)
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
 
@@ -334,7 +335,7 @@ def _global_step() -> Any:
     """Returns the global step before the training step; 0 in a graph that has none."""
     with tf.init_scope():
         step = v1.train.get_global_step()
-        return tf.constant(0, tf.int64) if step is None else tf.cast(step + 0, tf.int64)
+        return tf.constant(0, tf.int64) if step is None else tf.cast(step.initialized_value() + 0, tf.int64)
 
 
 def _describe(optimizer: Any, graph: Any) -> tuple[str, dict[str, float], dict[str, Any]]:
@@ -377,7 +378,11 @@ def _remember() -> None:
     def model_fn(
         original: Callable[..., Any], estimator: Any, features: Any, labels: Any, mode: str, config: Any = None
     ) -> Any:
-        spec = original(estimator, features, labels, mode, config)
+        _modes.append(mode)
+        try:
+            spec = original(estimator, features, labels, mode, config)
+        finally:
+            _modes.pop()
         if mode != v1.estimator.ModeKeys.TRAIN:
             _specs[v1.get_default_graph()] = spec
         return spec

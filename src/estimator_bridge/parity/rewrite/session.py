@@ -77,6 +77,8 @@ class Session:
         self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
         self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
         self._forward: list[ForwardPass] = []  # of each gradient that a graph asks a tape for, in order
+        self._sites: list[dropout.Site] = []  # of the graph of a step
+        self._uncounted: list[str] = []  # draws inside of its loops
         self._eager: EagerPass | None = None  # of a step that may run eagerly
         self._configurations: dict[int, dict[str, float]] = {}
         self._updated: dict[int, list[str]] = {}  # optimizer -> its variables
@@ -483,7 +485,7 @@ class Session:
         self._kept = {"gradients": {}, "applied": {}}
         self.trace.write("optimizers", index=self.index, optimizers=described)
         if self.index == 1 and (eager := dropout.eager_sites()):
-            self.trace.write("dropout", sites=eager, loops=[])
+            dropout.write_sites(self.trace, [*self._sites, *eager], self._uncounted)
 
     def _describe(self, optimizer: Any) -> dict[str, Any]:
         found = self._configured(optimizer)
@@ -584,9 +586,9 @@ class Session:
         in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
         self.trace.write("random", in_step=in_graph, functions=[])
         self.trace.write("graph", **graph_facts(op for op in outer.get_operations() if "gradient_tape" not in op.name))
-        found = dropout.sites.get(outer, [])
-        loops = [name for name, _ in dropout.refused.get(outer, [])]
-        self.trace.write("dropout", sites=[[site.shape, site.rate] for site in found], loops=loops)
+        self._sites = dropout.sites.get(outer, [])
+        self._uncounted = [name for name, _ in dropout.refused.get(outer, [])]
+        dropout.write_sites(self.trace, self._sites, self._uncounted)
 
 
 def spec_of_value(value: Any) -> Any:
