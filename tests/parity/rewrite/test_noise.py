@@ -13,8 +13,9 @@ from tests.parity.rewrite.test_compare_rewrite import DATA
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_python")]
 
 
-def compared(form: str) -> ParityResult:
-    return compare_rewrite(Script(str(DATA / "noise_old.py")), RewritePlan(Script(str(DATA / "noise_new.py"), (form,))))
+def compared(form: str, *arguments: str) -> ParityResult:
+    plan = RewritePlan(Script(str(DATA / "noise_new.py"), (form,)))
+    return compare_rewrite(Script(str(DATA / "noise_old.py"), arguments), plan)
 
 
 @pytest.mark.parametrize("form", ["function", "layer", "eager"])
@@ -25,6 +26,15 @@ def test_a_right_rewrite_draws_the_noise_of_the_old_script(form: str) -> None:
     assert len(result.losses) == 12
     assert max(rel_diff(point.legacy, point.modern) for point in result.losses) < 2e-6
     assert [(pair.metric, pair.step) for pair in result.metrics] == [("loss", 12)]
+
+
+def test_a_training_may_not_count_its_steps() -> None:
+    """The global step stays 0; noise and bias corrections go on."""
+    result = compared("function", "uncounted")
+
+    assert result.verdict == "equal", result.findings
+    assert [point.step for point in result.losses] == list(range(1, 13))
+    assert max(rel_diff(point.legacy, point.modern) for point in result.losses) < 2e-6
 
 
 def test_noise_that_all_rows_share_is_different() -> None:

@@ -91,7 +91,7 @@ def reads_and_writes(statement: cst.CSTNode) -> tuple[frozenset[str], frozenset[
     return frozenset(names.read - names.own), frozenset(names.written)
 
 
-_CHANGING = frozenset(
+CHANGING = frozenset(
     ("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update")
 )  # fmt: skip
 """Methods that change a list, a dict or a set."""
@@ -250,7 +250,7 @@ def changed_in_place(statements: Sequence[cst.CSTNode], functions: Sequence[cst.
     found = set[str]()
     for call in (one for each in statements if not isinstance(each, cst.FunctionDef) for one in nodes(each, cst.Call)):
         assert isinstance(call, cst.Call)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _CHANGING:
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in CHANGING:
             found.add(root_of(call.func.value))
         function = named.get(simple_name(call.func))
         if function is None:

@@ -14,6 +14,7 @@ from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
 from estimator_bridge.compat.source.fixers.normal.contrib_blocks import as_block
 from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
 from estimator_bridge.compat.source.fixers.normal.initializers import initializer
+from estimator_bridge.compat.source.fixers.normal.updated_dicts import updates
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, is_of_contrib, nodes, parsed, simple_name
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
@@ -99,6 +100,7 @@ class _NormalForm(cst.CSTTransformer):
         self._scopes = ArgScopes(script)
         self._totals: dict[cst.CSTNode, str] = {}
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
+        self._updated = dict(updates(script.module))
         self._originals = names_of_originals(script)
         self._aliases = dict(_aliases(script, imported))
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
@@ -197,6 +199,15 @@ class _NormalForm(cst.CSTTransformer):
 
     def leave_Expr(self, original_node: cst.Expr, updated_node: cst.Expr) -> cst.BaseSmallStatement:
         name, value = self._named.get(original_node.value), updated_node.value
+        if original_node in self._updated:
+            name = self._updated[original_node]
+            more = cst.ensure_type(cst.ensure_type(value, cst.Call).args[0].value, cst.Dict)
+            comma = cst.Comma(
+                whitespace_after=cst.SimpleWhitespace(
+                    " " if isinstance(more.lbrace.whitespace_after, cst.SimpleWhitespace) else ""
+                )
+            )
+            value = more.with_changes(elements=[cst.StarredDictElement(cst.Name(name), comma=comma), *more.elements])
         if isinstance(value, cst.Call) and self._script.called(original_node.value) == _ADD_LOSS:
             value = value.args[0].value
         return cst.Assign([cst.AssignTarget(cst.Name(name))], value) if name is not None else updated_node

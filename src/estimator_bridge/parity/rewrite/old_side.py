@@ -29,6 +29,7 @@ from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
 v1 = tf.compat.v1
+_counts: GraphValues[Any] = GraphValues()  # graph -> the number of steps before this one, which the global step may not count
 _modes: list[str] = []  # of the model functions that are being called
 _structures: GraphValues[Any] = GraphValues()  # graph -> leaves of its batch
 _specs: GraphValues[Any] = GraphValues()  # graph -> EstimatorSpec of its evaluation or prediction
@@ -62,6 +63,7 @@ class _Progress:
 
     steps: int = 0
     bytes: float = 0.0
+    start: int | None = None  # global step before the first of them
 
 
 class ReferenceEngine(RecordingEngine):
@@ -257,7 +259,11 @@ class _ReferenceHook(TrainHook):
         more["looked"] = self._looked if not self._progress.steps else []
         more["minimized"] = [] if self._other_loss is None else self._other_loss
         more["optimizers"] = [fetched for _, _, fetched in self._optimizers]
-        return v1.train.SessionRunArgs({**args.fetches, **more}, self._numbers)
+        if self._progress.start is None:
+            self._progress.start = self._start
+        step = _counts.get(v1.get_default_graph(), None)
+        count = {} if step is None else {step: self._progress.start + self._progress.steps}
+        return v1.train.SessionRunArgs({**args.fetches, **more}, {**self._numbers, **count})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         super().after_run(run_context, run_values)
@@ -332,10 +338,15 @@ def _write_structure(trace: Trace, call: str) -> None:
 
 
 def _global_step() -> Any:
-    """Returns the global step before the training step; 0 in a graph that has none."""
+    """Returns the global step before the training step, 0 in a graph that has none; trainings feed the count of their steps."""
     with tf.init_scope():
-        step = v1.train.get_global_step()
-        return tf.constant(0, tf.int64) if step is None else tf.cast(step.initialized_value() + 0, tf.int64)
+        graph = v1.get_default_graph()
+        count = _counts.get(graph, None)
+        if count is None:
+            step = v1.train.get_global_step()
+            value = tf.constant(0, tf.int64) if step is None else tf.cast(step.initialized_value() + 0, tf.int64)
+            _counts[graph] = count = v1.placeholder_with_default(value, [])
+        return count
 
 
 def _describe(optimizer: Any, graph: Any) -> tuple[str, dict[str, float], dict[str, Any]]:

@@ -54,6 +54,7 @@ class Weights:
         self._optimizers = optimizers
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
         kept = ["optimizer", *(f"optimizer_{i}" for i in range(1, len(optimizers)))]
+        self._first_step: int | None = None  # global step of the first values that were given back
         self._checkpoint = tf.train.Checkpoint(
             **dict(zip(names, models, strict=False)), **dict(zip(kept, optimizers, strict=False))
         )
@@ -91,6 +92,11 @@ class Weights:
         kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
         rates = (getattr(optimizer, "learning_rate", None) for optimizer in self._optimizers)  # no variables in TensorFlow 1
         kept += [rate for rate in rates if isinstance(rate, tf.Variable)]
+        step = _global_step(source)
+        if self._first_step is None:
+            self._first_step = step
+        elif step == self._first_step:  # a training that does not count its steps; the new one's bias corrections go on
+            kept += [optimizer.iterations for optimizer in self._optimizers]
         before = [variable.numpy() for variable in kept]
         self._checkpoint.restore(target).expect_partial()
         for variable, value in zip(kept, before, strict=True):
@@ -211,6 +217,11 @@ def _keys_of_namesakes(checkpoint: Any) -> dict[int, str]:
     found = {key: (thing.name, path) for key, (thing, path) in paths.items() if isinstance(thing, tf.Variable)}
     counts = Counter(name for name, _ in found.values())
     return {key: f"{path[1:]}{_VALUE}" for key, (name, path) in found.items() if counts[name] > 1}
+
+
+def _global_step(prefix: str) -> int | None:
+    reader = tf.train.load_checkpoint(prefix)
+    return int(reader.get_tensor("global_step")) if reader.has_tensor("global_step") else None
 
 
 def _ambiguous(report: ConversionReport, names: Mapping[str, str]) -> BridgeError:

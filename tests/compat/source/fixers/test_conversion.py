@@ -936,3 +936,56 @@ def test_the_mode_has_its_value_where_the_loss_reads_it_too() -> None:
     conversion = converted_once(named)
     assert conversion.complete
     assert "training = None" not in conversion.text
+
+
+ADDED = """
+import tensorflow as tf
+
+def model_fn(features, labels, mode, params):
+    net = tf.layers.dense(features["x"], 3, name="out")
+    predictions = {"net": net}
+    BEFORE
+    if labels is not None:
+        predictions.update({"labels": tf.identity(labels), "net": net + 1.0})
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=predictions)
+    loss = tf.losses.mean_squared_error(predictions["labels"], predictions["net"])
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+
+
+def test_a_branch_may_add_to_a_dict() -> None:
+    found = convert(ADDED.replace("BEFORE", "pass"))
+    assert found.complete
+    assert 'predictions = {**predictions, "labels": tf.identity(labels), "net": net + 1.0}' in found.text
+
+
+@pytest.mark.parametrize(
+    "before", ["kept = predictions", "kept = [predictions]", "params['found'] = predictions", "predictions = dict(net=net)", "use(predictions)"]
+)  # fmt: skip
+def test_a_dict_that_something_else_has_stays(before: str) -> None:
+    assert "{**predictions" not in convert(ADDED.replace("BEFORE", before)).text
+
+
+SHOWN = """
+import tensorflow as tf
+
+def model_fn(features, labels, mode):
+    net = tf.layers.dense(features["x"], 3, name="out")
+    rows = FIRST
+    for place in range(3):
+        rows.append(net[:, place])
+    rows = tf.stack(rows)
+    tf.summary.histogram("rows", rows)
+    loss = tf.losses.mean_squared_error(labels, net)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+
+
+@pytest.mark.parametrize(("first", "goes"), [("[]", True), ("features['rows']", False), ("SEEN", False)])
+def test_a_list_that_only_a_summary_reads_goes_with_it(first: str, goes: bool) -> None:
+    found = convert(SHOWN.replace("FIRST", first))
+    assert found.complete is goes
+    assert ("append" in found.text) is not goes

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.model.flow import Statement, changed_in_place, reads_and_writes, root_of
+from estimator_bridge.compat.source.fixers.model.flow import CHANGING, Statement, changed_in_place, reads_and_writes, root_of
 from estimator_bridge.compat.source.fixers.script import Script, code, nodes, simple_name
 
 _WITHOUT_EFFECT = (
@@ -26,6 +26,9 @@ _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|c
 
 _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 """Packages whose functions change what is computed though nothing reads their value, such as seeds."""
+
+
+_FRESH = cst.List | cst.Dict | cst.Set | cst.ListComp | cst.DictComp | cst.SetComp
 
 
 class Effects:
@@ -53,6 +56,7 @@ class Effects:
         prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
         prints |= isinstance(effect, cst.Call) and _LOGS.fullmatch(code(effect.func)) is not None
         name = self._script.called(effect)
+        prints |= isinstance(effect, cst.Call) and self._adds_to_own(effect)
         prints |= bool(name) and not _CHANGES.match(name) and not self._script.may_make_layers(name)
         kinds = (
             cst.Del
@@ -67,6 +71,27 @@ class Effects:
             | cst.FunctionDef
         )
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
+
+    def _adds_to_own(self, call: cst.Call) -> bool:
+        """Returns True for a call that changes a list, dict or set which no other name has."""
+        method = call.func
+        if not isinstance(method, cst.Attribute) or method.attr.value not in CHANGING:
+            return False
+        module, name = self._script.module, simple_name(method.value)
+        assigns = [one for one in nodes(module, cst.Assign) if isinstance(one, cst.Assign)]
+        values = [one.value for one in assigns if name in {simple_name(target.target) for target in one.targets}]
+        given = [one for one in values if not self._is_of_tensorflow(one)]
+        calls = [one for one in nodes(module, cst.Call) if isinstance(one, cst.Call) and self._is_of_tensorflow(one)]
+        harmless = {argument.value for one in calls for argument in one.args}
+        harmless |= {
+            one.value for one in nodes(module, cst.Attribute, cst.Subscript) if isinstance(one, cst.Attribute | cst.Subscript)
+        }
+        harmless |= {target.target for one in assigns for target in one.targets}
+        read = [one for one in nodes(module, cst.Name) if simple_name(one) == name and one not in harmless]
+        return bool(name) and bool(given) and all(isinstance(one, _FRESH) for one in given) and not read
+
+    def _is_of_tensorflow(self, value: cst.CSTNode) -> bool:
+        return self._script.called(value).startswith("tensorflow.")
 
     def only_tells(self, statement: Statement) -> bool:
         """Returns True for a call of its own that shows values."""
