@@ -55,6 +55,7 @@ from estimator_bridge.compat.source.fixers.model.layers import (
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
+from estimator_bridge.compat.source.fixers.normal.inner_imports import with_imports_above
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
 from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.script import (
@@ -189,14 +190,15 @@ def convert(
     words = set(re.findall(r"\w+", text))
     if not words & {"tensorflow", "tf"} and not words & {name.rpartition(".")[2] for name in (*makers, *elsewhere)}:
         return Conversion(_parsable(text), ())
+    above, lines = with_imports_above(text)
     convert_with = functools.partial(
-        _of_one_body, text, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
+        _of_one_body, above, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
     )
     found = convert_with(False)
-    if not shim or found.complete:
-        return found
-    kept = convert_with(True)
-    return found if found.models and len(found.models) >= len(kept.models) else kept
+    if shim and not found.complete:
+        kept = convert_with(True)
+        found = found if found.models and len(found.models) >= len(kept.models) else kept
+    return found.in_lines(lines) if above != text else found
 
 
 def _of_one_body(

@@ -202,8 +202,11 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
     given = {
         key: value for key, value in (given or {}).items() if code(value) != default_axis.get(key, "None") or key in replaced
     }
-    none_is_not_zero = "biases_initializer" in given and code(given["biases_initializer"]) == "None"  # it takes the bias away
-    if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys() or none_is_not_zero:
+    has_no_bias = "biases_initializer" in given and code(given["biases_initializer"]) == "None"
+    if has_no_bias:
+        del given["biases_initializer"]
+        always = {**always, "use_bias": "False"}
+    if row is None or "inputs" not in map(renames.get, given) or not given.keys() <= renames.keys():
         raise UnconvertibleError(old, f"tf.{name}", "there is no row for this call; make the layer of tf_keras in __init__")
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
 

@@ -13,6 +13,7 @@ from estimator_bridge.compat.source.fixers.script import Script, code, nodes, si
 _METHODS = frozenset({"append", "as_list", "format", "get_shape", "set_shape"})
 """Methods of tensors, lists and texts, which call no layer."""
 _ALIASES = {"convolution2d": "conv2d", "convolution2d_transpose": "conv2d_transpose"}
+_NORM = "tensorflow.contrib.layers.batch_norm"
 ARG_SCOPES = ("tensorflow.contrib.slim.arg_scope", "tensorflow.contrib.framework.arg_scope")
 
 
@@ -21,6 +22,9 @@ class ArgScopes:
 
     Args:
         script: Script around the blocks.
+
+    Attributes:
+        norms: Arguments that batch norm gets where other layers are called, which may have it behind them.
 
     Example:
         >>> text = "from tensorflow.contrib import slim\nwith slim.arg_scope([slim.conv2d], stride=2):\n    slim.conv2d(x, 8, 3)"
@@ -34,6 +38,7 @@ class ArgScopes:
         self._script = script
         self._bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
         self._given: dict[cst.CSTNode, list[cst.Arg]] = {}
+        self.norms: dict[cst.CSTNode, list[cst.Arg]] = {}
         self._blocks = [one for one in nodes(script.module, cst.With) if isinstance(one, cst.With) and self._enter(one)]
 
     def _enter(self, block: cst.With) -> bool:
@@ -50,16 +55,18 @@ class ArgScopes:
         listings = [one.args[0] for one in calls if self._script.called(one) in ARG_SCOPES and one.args]
         places = {one.func for one in calls} | {one for each in listings for one in nodes(each, cst.Attribute, cst.Name)}
         named = {one for one in nodes(block.body, cst.Attribute, cst.Name) if self._function(one) in functions}
-        if not all(map(self._is_known, calls)) or named - places or first.keyword:
+        passed = {one.value for each in calls for one in each.args if one.keyword and one.keyword.value == "normalizer_fn"}
+        if not all(map(self._is_known, calls)) or named - places - passed or first.keyword:
             return False  # it may reach into functions
         changes = reads_and_writes(block.body)[1] & {name for one in given for name in reads_and_writes(one.value)[0]}
         if changes or not all(one.keyword is not None and self._is_plain(one.value) for one in given):
             return False
+        names = [one.keyword.value for one in given if one.keyword is not None]
         for call in calls:
-            if self._function(call.func) in functions:
-                names = [one.keyword.value for one in given if one.keyword is not None]
-                before = [one for one in self._given.get(call, ()) if one.keyword and one.keyword.value not in names]
-                self._given[call] = [*before, *given]
+            own = [self._given] if self._function(call.func) in functions else []
+            for found in [*own, *([self.norms] if _NORM in functions else [])]:
+                before = [one for one in found.get(call, ()) if one.keyword and one.keyword.value not in names]
+                found[call] = [*before, *given]
         return True
 
     def _function(self, node: cst.BaseExpression | cst.CSTNode) -> str:
@@ -106,6 +113,7 @@ class ArgScopes:
         if old not in self._blocks or not isinstance(new.body, cst.IndentedBlock):
             return new
         first, *rest = new.body.body
-        gap = [cst.EmptyLine(indent=False)] * (1 + code(old.items[0].item).count("\n"))
+        kept = [cst.EmptyLine(comment=one) for one in nodes(old.items[0].item, cst.Comment) if isinstance(one, cst.Comment)]
+        gap = [*kept, *[cst.EmptyLine(indent=False)] * (1 + code(old.items[0].item).count("\n") - len(kept))]
         lines = [*new.leading_lines, *gap, *getattr(first, "leading_lines", ())]
         return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *rest])

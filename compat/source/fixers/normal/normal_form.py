@@ -14,6 +14,7 @@ from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
 from estimator_bridge.compat.source.fixers.normal.contrib_blocks import as_block
 from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
 from estimator_bridge.compat.source.fixers.normal.initializers import initializer
+from estimator_bridge.compat.source.fixers.normal.normalizers import normalized
 from estimator_bridge.compat.source.fixers.normal.updated_dicts import updates
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, is_of_contrib, nodes, parsed, simple_name
 
@@ -258,6 +259,10 @@ class _NormalForm(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         updated_node = self._scopes.given_to(original_node, updated_node, self)
+        of_norms = self._scopes.norms.get(original_node, ())
+        with_norm = normalized(self._script, original_node, updated_node, of_norms) if self._has_tf else None
+        if with_norm is not None:
+            return with_norm
         if original_node in self._of_keras:
             return as_keras(self._script, original_node, updated_node)
         if original_node in self._applied:

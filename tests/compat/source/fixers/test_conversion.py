@@ -69,6 +69,7 @@ WHOLE = (
     "made_in_calls",
     "metrics_of_graph",
     "named_classes",
+    "normalizers",
     "objects",
     "of_helpers",
     "on_devices",
@@ -166,6 +167,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "in_loops": "48 ['probability']",
         "keras_layers": "step 5",
         "objects": "step 5",
+        "normalizers": "predicted 128",
         "of_helpers": "256 predictions",
         "on_devices": "predicted 60",
         "own_updates": "step 24 f1 above 0: True",
@@ -989,3 +991,39 @@ def test_a_list_that_only_a_summary_reads_goes_with_it(first: str, goes: bool) -
     found = convert(SHOWN.replace("FIRST", first))
     assert found.complete is goes
     assert ("append" in found.text) is not goes
+
+
+INSIDE = """# The header.
+def network(x):  # TensorFlow loads late
+    import tensorflow as tf  # here
+    return tf.layers.dense(x, 3, name="out")
+
+
+def model_fn(features, labels, mode):
+    "A model."
+    import numpy as np
+    import tensorflow as tf
+
+    loss = tf.losses.mean_squared_error(labels, network(features["x"])) * np.float32(2)
+    tf.summary.scalar("loss", loss)
+    train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+"""
+
+
+def test_imports_inside_of_functions_go_to_the_top() -> None:
+    found = convert(INSIDE)
+    assert found.complete
+    assert found.text.index("import numpy as np") < found.text.index("class Model")
+    assert "    import" not in found.text
+    assert not comments(INSIDE) - comments(found.text)
+    assert {change.line for change in found.changes if change.name.startswith("tf.summary")} == {13}
+
+
+@pytest.mark.parametrize(
+    "other", ["np = None\n", "def other(np):\n    return np\n", "def other():\n    import notpy as np\n    return np\n"]
+)
+def test_an_import_whose_name_means_something_else_elsewhere_stays(other: str) -> None:
+    text = convert(INSIDE + other).text
+    assert "    import numpy as np\n" in text
+    assert "\nimport tensorflow as tf\n" in text
