@@ -46,6 +46,7 @@ def main():
     estimator = tf.estimator.Estimator(model_fn, config=config, params={"units": 4})
     estimator.train(input_fn, steps=12)
     estimator.train(input_fn, max_steps=15)
+    estimator.train(lambda: input_fn(1).filter(lambda x, y: y[0] >= 0))  # nothing says how many batches there are
     found = estimator.evaluate(lambda: input_fn(1))
     print("evaluated", " ".join("%s=%.6f" % (name, found[name]) for name in ("accuracy", "global_step", "loss")))
     predicted = [one["logits"] for one in estimator.predict(lambda: input_fn(1))]

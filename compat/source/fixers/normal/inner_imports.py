@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import ImportAssignment, MetadataWrapper, PositionProvider, ScopeProvider
 
 from estimator_bridge.compat.source.fixers.script import code, nodes
 
 _PACKAGES = ("tensorflow", "numpy")
+_IMPORTS = cst.Import | cst.ImportFrom
 
 
 def with_imports_above(text: str) -> tuple[str, Sequence[int]]:
@@ -30,27 +32,30 @@ def with_imports_above(text: str) -> tuple[str, Sequence[int]]:
     if not re.search(rf"^[ \t]+(import|from) ({'|'.join(_PACKAGES)})\b", text, re.MULTILINE):
         return text, numbers
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-    places = wrapper.resolve(PositionProvider)
-    bound = dict[str, set[str]]()
-    for one in nodes(wrapper.module, cst.Import, cst.ImportFrom):
-        for name, meaning in _names(one):
-            bound.setdefault(name, set()).add(meaning)
-    others = {one.value for one in _targets(wrapper.module)}
+    places, scopes = wrapper.resolve(PositionProvider), {*wrapper.resolve(ScopeProvider).values()} - {None}
+    if next(nodes(wrapper.module, cst.ImportStar, cst.Del), None) is not None:
+        return text, numbers
+    bound = dict[str, set[str]]()  # what each name means somewhere; "" for values of the script
+    for one in (each for scope in scopes if scope is not None for each in scope.assignments):
+        meanings = dict(_names(one.node)) if isinstance(one, ImportAssignment) else {}
+        bound.setdefault(one.name, set()).add(meanings.get(one.name, ""))
     here = {code(part).strip() for one in wrapper.module.body if isinstance(one, cst.SimpleStatementLine) for part in one.body}
     moved, first = dict[str, None](), None
     for statement in wrapper.module.body:
-        for inner in _in_functions(statement):
-            names = dict(_names(inner.body[0]))
+        for line in _in_functions(statement):
+            names, where = dict(_names(line.body[0])), places[line.body[0]]
             of_packages = all(meaning.split(".")[0] in _PACKAGES for meaning in names.values())
-            if not names or not of_packages or any(len(bound[name]) > 1 or name in others for name in names):
+            is_same = all(bound[name] == {meaning} and not hasattr(builtins, name) for name, meaning in names.items())
+            if not names or not of_packages or not is_same or where.start.line != where.end.line:
                 continue
-            where = places[inner.body[0]]
-            if where.start.line != where.end.line:
-                continue
-            line = lines[where.start.line - 1]
-            lines[where.start.line - 1] = (line[: where.start.column] + line[where.end.column :].lstrip()).rstrip()
-            first = first or places[statement].start.line - len(getattr(statement, "leading_lines", ()))
-            moved[code(inner.body[0]).strip()] = None
+            text_of_line = lines[where.start.line - 1]
+            lines[where.start.line - 1] = (
+                text_of_line[: where.start.column] + text_of_line[where.end.column :].lstrip()
+            ).rstrip()
+            decorators = getattr(statement, "decorators", ())
+            begin = places[decorators[0] if decorators else statement].start.line
+            first = first or begin - len(getattr(statement, "leading_lines", ()))
+            moved[code(line.body[0]).strip()] = None
     if first is None:
         return text, numbers
     above = first - 1
@@ -62,13 +67,8 @@ def _in_functions(statement: cst.CSTNode) -> Iterator[cst.SimpleStatementLine]:
     """Yields the lines that are one import each, beside others, at the beginning of a function or below it."""
     for function in nodes(statement, cst.FunctionDef):
         body = cst.ensure_type(function, cst.FunctionDef).body.body
-        for line in body if len(body) > 1 else ():
-            if (
-                isinstance(line, cst.SimpleStatementLine)
-                and len(line.body) == 1
-                and isinstance(line.body[0], cst.Import | cst.ImportFrom)
-            ):
-                yield line
+        imports = [one for one in body if isinstance(one, cst.SimpleStatementLine) and isinstance(one.body[0], _IMPORTS)]
+        yield from (one for one in imports if len(one.body) == 1 and len(imports) < len(body))
 
 
 def _names(statement: cst.CSTNode) -> Iterator[tuple[str, str]]:
@@ -85,10 +85,3 @@ def _names(statement: cst.CSTNode) -> Iterator[tuple[str, str]]:
     ):
         for one in statement.names:
             yield one.evaluated_alias or one.evaluated_name, f"{code(statement.module)}.{one.evaluated_name}"
-
-
-def _targets(module: cst.Module) -> Iterator[cst.Name]:
-    """Yields the names that the script gives other values."""
-    for one in nodes(module, cst.AssignTarget, cst.Param, cst.For, cst.FunctionDef, cst.ClassDef, cst.AugAssign):
-        target = one.name if isinstance(one, cst.Param | cst.FunctionDef | cst.ClassDef) else one.target  # type: ignore[attr-defined]
-        yield from (each for each in (target, *nodes(target, cst.Name)) if isinstance(each, cst.Name))

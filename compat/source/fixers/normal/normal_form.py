@@ -203,11 +203,11 @@ class _NormalForm(cst.CSTTransformer):
         if original_node in self._updated:
             name = self._updated[original_node]
             more = cst.ensure_type(cst.ensure_type(value, cst.Call).args[0].value, cst.Dict)
+            behind = more.lbrace.whitespace_after
             comma = cst.Comma(
-                whitespace_after=cst.SimpleWhitespace(
-                    " " if isinstance(more.lbrace.whitespace_after, cst.SimpleWhitespace) else ""
-                )
+                whitespace_after=cst.SimpleWhitespace(" ") if isinstance(behind, cst.SimpleWhitespace) else behind
             )
+            more = more.with_changes(lbrace=cst.LeftCurlyBrace())
             value = more.with_changes(elements=[cst.StarredDictElement(cst.Name(name), comma=comma), *more.elements])
         if isinstance(value, cst.Call) and self._script.called(original_node.value) == _ADD_LOSS:
             value = value.args[0].value

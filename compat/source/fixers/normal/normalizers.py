@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -39,7 +40,7 @@ def normalized(script: Script, old: cst.Call, new: cst.Call, of_norms: Sequence[
         return None
     params = _params(script, old, given.get("normalizer_params"))
     activation = code(given.get("activation_fn", parsed("tf.nn.relu")))
-    if params is None or not all(part.isidentifier() for part in activation.split(".")):
+    if params is None or not re.fullmatch(r"None|tf\.[\w.]+", activation):  # what has another name may be None
         return None
     scopes = {one.keyword.value: code(one.value) for one in of_norms if one.keyword is not None}
     inherited = {"reuse": code(given["reuse"])} if "reuse" in given else {}

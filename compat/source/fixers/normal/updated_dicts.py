@@ -44,15 +44,18 @@ def _updated(statement: cst.Expr) -> str:
 
 
 def _has_one_name(function: cst.FunctionDef, name: str, until: cst.Expr, apart: set[cst.CSTNode]) -> bool:
-    """Returns True if a name has dicts that are written out, which nothing else is given before a statement."""
-    found = list(nodes(function.body, cst.Assign, cst.Name, cst.Subscript, cst.Attribute, cst.Expr))
+    """Returns True if a name has dicts that are written out, of which a statement before only reads or sets items, or updates them."""
+    found = list(nodes(function, cst.Assign, cst.Name, cst.Subscript, cst.Expr))
     before = found[: found.index(until)]
-    values = [one.value for one in found if isinstance(one, cst.Assign) and name in map(_target, one.targets)]
-    targets = {target.target for one in before if isinstance(one, cst.Assign) for target in one.targets}
-    owners = {one.value for one in before if isinstance(one, cst.Subscript | cst.Attribute)}
-    read = [one for one in before if simple_name(one) == name and one not in targets | owners]
+    assigns = [one for one in found if isinstance(one, cst.Assign) and name in map(_target, one.targets)]
+    known: set[cst.CSTNode] = {
+        one.targets[0].target for one in assigns if len(one.targets) == 1 and isinstance(one.value, cst.Dict)
+    }
+    known |= {one.value for one in before if isinstance(one, cst.Subscript)}
+    known |= {one.value.func.value for one in before if isinstance(one, cst.Expr) and _updated(one) == name}  # type: ignore[attr-defined]
+    read = [one for one in before if simple_name(one) == name and one not in known]
     names = [one for one in found if isinstance(one, cst.Name) and one.value == name]
-    return bool(values) and all(isinstance(one, cst.Dict) for one in values) and not read and apart.isdisjoint(names)
+    return bool(assigns) and not read and apart.isdisjoint(names)
 
 
 def _target(target: cst.AssignTarget) -> str:

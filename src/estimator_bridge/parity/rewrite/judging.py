@@ -547,10 +547,10 @@ def _unequal_noise(old: Trace, new: Trace) -> Iterator[str]:
 
 
 def _ambiguous_noise(old: Trace) -> Iterator[str]:
-    """Yields a reason if a training step draws numbers of one shape several times: which of them is which, nothing says."""
-    several = [drawn for drawn, count in Counter(_drawn_in_step(old)).items() if count > 1]
-    if several:
-        yield f"A training step draws numbers of one shape several times, perhaps in another order: {first_three(several)}."
+    """Yields a reason if a training step draws numbers whose elements nothing pairs: several of one shape, or one of open sizes."""
+    unsure = [drawn for drawn, count in Counter(_drawn_in_step(old)).items() if count > 1 or "None" in drawn]
+    if unsure:
+        yield f"A training step draws numbers that the new script may draw in another order: {first_three(unsure)}."
 
 
 def _drawn_in_step(side: Trace) -> list[str]:

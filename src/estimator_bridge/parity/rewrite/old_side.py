@@ -344,7 +344,8 @@ def _global_step() -> Any:
         count = _counts.get(graph, None)
         if count is None:
             step = v1.train.get_global_step()
-            value = tf.constant(0, tf.int64) if step is None else tf.cast(step.initialized_value() + 0, tf.int64)
+            none = tf.constant(0, tf.int64)
+            value = none if step is None else v1.cond(v1.is_variable_initialized(step), lambda: tf.identity(step), lambda: none)
             _counts[graph] = count = v1.placeholder_with_default(value, [])
         return count
 

@@ -447,9 +447,10 @@ def test_a_branch_for_tpus_that_goes_is_reported() -> None:
             "optimizer.minimize(loss, ",
             "optimizer.apply_gradients([(tf.clip_by_norm(g, 1.0), v) for g, v in optimizer.compute_gradients(loss)], ",
         ),
+        ("tf.losses.sparse_softmax_cross_entropy(labels, logits)", "tf.losses.softmax_cross_entropy(labels, logits, reduction='weighted_sum')"),
         ("estimator.train(input_fn, steps=12)", "tf.estimator.LinearClassifier([], config=config)"),
     ],
-    ids=["servers", "sum", "clipped", "canned"],
+    ids=["servers", "sum", "clipped", "sum by its value", "canned"],
 )  # fmt: skip
 def test_a_strategy_that_would_train_otherwise_is_marked(old: str, new: str) -> None:
     """A sum of losses is not divided by the devices; Estimators clip the gradients of each device, and have canned losses that are sums."""
@@ -964,10 +965,26 @@ def test_a_branch_may_add_to_a_dict() -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["kept = predictions", "kept = [predictions]", "params['found'] = predictions", "predictions = dict(net=net)", "use(predictions)"]
-)  # fmt: skip
+    "before",
+    [
+        "kept = predictions",
+        "kept = [predictions]",
+        "params['found'] = predictions",
+        "predictions = dict(net=net)",
+        "use(predictions)",
+        "predictions = kept = {'net': net}",
+        "items = predictions.items()",
+        "add = predictions.update",
+        "global predictions",
+    ],
+)
 def test_a_dict_that_something_else_has_stays(before: str) -> None:
     assert "{**predictions" not in convert(ADDED.replace("BEFORE", before)).text
+
+
+def test_a_dict_that_a_function_is_given_stays() -> None:
+    function = "def add(given):\n    if given:\n        given = {}\n    if 1:\n        given.update({'rate': 0.5})\n"
+    assert "given.update({'rate': 0.5})" in convert(f"import tensorflow as tf\n{function}tf.log(1.0)\n").text
 
 
 SHOWN = """
@@ -991,6 +1008,17 @@ def test_a_list_that_only_a_summary_reads_goes_with_it(first: str, goes: bool) -
     found = convert(SHOWN.replace("FIRST", first))
     assert found.complete is goes
     assert ("append" in found.text) is not goes
+
+
+def test_a_list_of_the_module_is_filled_though_no_network_reads_it() -> None:
+    text = (
+        SHOWN.replace("rows = FIRST", "")
+        .replace("def model_fn", "rows = []\n\ndef model_fn")
+        .replace("rows = tf.stack(rows)", "")
+    )
+    found = convert(text + "\nprint(rows[0])\n")
+    assert not found.complete
+    assert "rows.append" in found.text
 
 
 INSIDE = """# The header.
@@ -1020,8 +1048,32 @@ def test_imports_inside_of_functions_go_to_the_top() -> None:
     assert {change.line for change in found.changes if change.name.startswith("tf.summary")} == {13}
 
 
+DECORATED = "@command\n@option('--a')\ndef table():\n    import numpy as np\n    return np.zeros(3)\n"
+ONLY_IMPORTS = "def check():\n    import numpy as np\n    import tensorflow as tf\n"
+
+
+@pytest.mark.parametrize("text", [DECORATED, ONLY_IMPORTS], ids=["decorated", "only imports"])
+def test_a_script_without_inner_imports_parses(text: str) -> None:
+    found = convert(f"import tensorflow as tf\n{text}tf.log(1.0)\n").text
+    assert compile(found, "new.py", "exec")
+    assert ("    import numpy" in found) is (text is ONLY_IMPORTS)
+
+
+def test_an_import_that_hides_a_function_of_python_stays() -> None:
+    text = "def highest(a):\n    from numpy import max\n    return max(a)\n"
+    assert "    from numpy import max" in convert(f"import tensorflow as tf\n{text}tf.log(max(1, 2))\n").text
+
+
 @pytest.mark.parametrize(
-    "other", ["np = None\n", "def other(np):\n    return np\n", "def other():\n    import notpy as np\n    return np\n"]
+    "other",
+    [
+        "np = None\n",
+        "del np\n",
+        "with open(__file__) as np:\n    pass\n",
+        "def other(np):\n    return np\n",
+        "def other():\n    global np\n    np = 1\n",
+        "def other():\n    import notpy as np\n    return np\n",
+    ],
 )
 def test_an_import_whose_name_means_something_else_elsewhere_stays(other: str) -> None:
     text = convert(INSIDE + other).text

@@ -78,17 +78,22 @@ class Effects:
         if not isinstance(method, cst.Attribute) or method.attr.value not in CHANGING:
             return False
         module, name = self._script.module, simple_name(method.value)
-        assigns = [one for one in nodes(module, cst.Assign) if isinstance(one, cst.Assign)]
+        functions = [one for one in nodes(module, cst.FunctionDef) if call in {*nodes(one, cst.Call)}]
+        named = {one for one in nodes(module, cst.Name) if simple_name(one) == name}
+        if not functions or named - {*nodes(functions[-1].body, cst.Name)}:  # type: ignore[attr-defined]
+            return False  # the rest of the script may read it
+        assigns = [one for one in nodes(functions[-1], cst.Assign) if isinstance(one, cst.Assign)]
         values = [one.value for one in assigns if name in {simple_name(target.target) for target in one.targets}]
         given = [one for one in values if not self._is_of_tensorflow(one)]
-        calls = [one for one in nodes(module, cst.Call) if isinstance(one, cst.Call) and self._is_of_tensorflow(one)]
-        harmless = {argument.value for one in calls for argument in one.args}
+        calls = [one for one in nodes(functions[-1], cst.Call) if isinstance(one, cst.Call) and self._is_of_tensorflow(one)]
+        harmless: set[cst.CSTNode] = {argument.value for one in calls for argument in one.args}
         harmless |= {
-            one.value for one in nodes(module, cst.Attribute, cst.Subscript) if isinstance(one, cst.Attribute | cst.Subscript)
+            one.value
+            for one in nodes(functions[-1], cst.Attribute, cst.Subscript)
+            if isinstance(one, cst.Attribute | cst.Subscript)
         }
-        harmless |= {target.target for one in assigns for target in one.targets}
-        read = [one for one in nodes(module, cst.Name) if simple_name(one) == name and one not in harmless]
-        return bool(name) and bool(given) and all(isinstance(one, _FRESH) for one in given) and not read
+        harmless |= {one.targets[0].target for one in assigns if len(one.targets) == 1}
+        return bool(given) and all(isinstance(one, _FRESH) for one in given) and not named - harmless
 
     def _is_of_tensorflow(self, value: cst.CSTNode) -> bool:
         return self._script.called(value).startswith("tensorflow.")
