@@ -356,13 +356,14 @@ class ModeTests:
     Attributes:
         asks_labels: True if a condition asks whether there are labels, which is taken to be so in training and evaluation.
         bound: Names that the function gives a value.
+        of_labels: Names of the labels.
         flags: Conditions on the mode that have a name.
     """
 
     def __init__(self, script: Script, mode_name: str, body: Sequence[Statement], labels: str = "") -> None:
         self._script = script
         self._mode_name = mode_name
-        self._of_labels = _same_as(labels, body) if labels else set()
+        self.of_labels = _same_as(labels, body) if labels else set()
         self.asks_labels = False
         self._constants = [one for one in (*script.module.body, *body) if isinstance(one, cst.SimpleStatementLine)]
         self.bound = {name for statement in body for name in reads_and_writes(statement)[1]}
@@ -401,7 +402,7 @@ class ModeTests:
         (target,) = node.comparisons
         sides = node.left, target.comparator
         is_not = isinstance(target.operator, cst.IsNot | cst.NotEqual)
-        if simple_name(node.left) in self._of_labels and code(target.comparator) == "None":
+        if simple_name(node.left) in self.of_labels and code(target.comparator) == "None":
             self.asks_labels = True
             return (mode is Mode.PREDICT) is not is_not
         if simple_name(sides[0]) != self._mode_name:

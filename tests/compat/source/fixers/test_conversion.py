@@ -511,6 +511,28 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert "class KerasKerasModel(" in convert(imported).text
 
 
+BUILDER = """
+import tensorflow as tf
+
+def make(network, loss_fn):
+    def model_fn(features, labels, mode):
+        logits = network(features["x"])
+        loss = loss_fn(labels, logits)
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+    return model_fn
+"""
+
+
+def test_a_network_that_the_function_around_gets_is_kept_or_marked() -> None:
+    """A loss that it gets makes no layers."""
+    marks = [change.name for change in convert(BUILDER).changes if "may make layers" in change.message]
+    assert marks == ["network"]
+    kept = convert(BUILDER, shim=True)
+    assert kept.complete
+    assert "track_tf1_style_variables\n        def call(" in kept.text
+
+
 @pytest.mark.parametrize("network", ['NETS["net"]', 'params["net"]', "params.net", "held", "chosen"])
 def test_a_network_that_is_looked_up_is_kept_or_marked(network: str) -> None:
     """It may make layers, which Keras would not find."""
@@ -1055,7 +1077,7 @@ ONLY_IMPORTS = "def check():\n    import numpy as np\n    import tensorflow as t
 @pytest.mark.parametrize("text", [DECORATED, ONLY_IMPORTS], ids=["decorated", "only imports"])
 def test_a_script_without_inner_imports_parses(text: str) -> None:
     found = convert(f"import tensorflow as tf\n{text}tf.log(1.0)\n").text
-    assert compile(found, "new.py", "exec")
+    compile(found, "new.py", "exec")
     assert ("    import numpy" in found) is (text is ONLY_IMPORTS)
 
 

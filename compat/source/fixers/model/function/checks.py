@@ -138,12 +138,10 @@ class Checks:
             method = owner.attr.value
             owner = owner.value
         given = {*self._given}
-        if method and simple_name(owner) in self._of_builders and method not in _OF_DICTS:
-            given |= (
-                self._of_builders
-                if {name for one in call.args for name in reads_and_writes(one.value)[0]} & self._of_batch
-                else set()
-            )
+        if simple_name(owner) in self._of_builders and method not in _OF_DICTS:
+            read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
+            is_loss = not method and bool(read & self._of_labels)
+            given |= self._of_builders if read & self._of_batch and not is_loss else set()
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _OF_TEXTS:
             return False
         is_looked_up = isinstance(call.func, cst.Subscript) or simple_name(call.func) in self._looked_up
@@ -170,6 +168,11 @@ class Checks:
     def _of_batch(self) -> set[str]:
         """Names whose values depend on the batch."""
         return tainted_by(self._batch, unwrapped(self._body))[1]
+
+    @functools.cached_property
+    def _of_labels(self) -> set[str]:
+        """Names whose values depend on the labels."""
+        return tainted_by(self._tests.of_labels, unwrapped(self._body))[1]
 
     def _check_imported(self, statement: Statement, updates: bool, network: bool) -> None:
         """Raises for a name of TensorFlow that a class cannot contain."""
