@@ -41,8 +41,14 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     "compat/config/test_nothing_silent.py",
     # Python scripts without TensorFlow, under the runner.
     "script/test_run.py",
+    *(f"compat/config/test_{subject}.py" for subject in ("checks", "decisions", "round_trips", "tf_config")),
+    # Plans, and what they say of bytes and times.
+    *(f"modern/parallel/test_{subject}.py" for subject in ("balance", "plan", "plan_of_config")),
+    "fleet",
     # Verdicts of comparisons and their reports.
     "parity/report",
+    "parity/rewrite/test_judging.py",
+    *(f"parity/test_{subject}.py" for subject in ("pytest_plugin", "seeds", "values")),
     "parity/test_equivalence.py",
     "parity/test_judge.py",
     # Whole examples: test_golden.py compares fewer steps with TensorFlow 1.15.5 on every TensorFlow.
