@@ -152,7 +152,10 @@ _NO_STRATEGY = "the new model trains without it; if it is not None, make the mod
 WITH_STRATEGY = "with_strategy"
 """Function of the new script that makes a model which the devices of a strategy train."""
 _STRATEGY_MADE = re.compile(r"\.distribute\..*Strategy$")
-_IS_MEAN = re.compile(r"\.(SUM_BY_NONZERO_WEIGHTS|SUM_OVER_BATCH_SIZE|SUM_OVER_NONZERO_WEIGHTS|MEAN|NONE)$")
+_SUM = re.compile(
+    r"""['"]weighted_sum['"]|\.SUM\b|losses\.\w+\([^)]*['"]sum['"]|\breduction['"]?\s*[=:]\s*(['"]sum|(?!None\b)[A-Za-z_]\w*\s*[,)\n])"""
+)
+"""Text of a loss that may be a sum, which Estimators do not divide by the devices."""
 _MIRRORED = re.compile(r"\.distribute\.(Mirrored|OneDevice)Strategy$")
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
@@ -339,8 +342,7 @@ class EstimatorCalls:
             and all(_MIRRORED.search(name) for name in names if _STRATEGY_MADE.search(name))
             and bool(models)
             and all(simple_name(one) in functions for one in models)
-            and all(map(_IS_MEAN.search, re.findall(r"\breduction\s*=\s*([\w.\"']+)", self._script.module.code)))
-            and not re.search(r"Reduction\.SUM\b", self._script.module.code)
+            and not _SUM.search(self._script.module.code)
         )
 
     def _use(self, name: str) -> str:

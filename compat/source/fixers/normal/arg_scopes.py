@@ -113,10 +113,10 @@ class ArgScopes:
         if old not in self._blocks or not isinstance(new.body, cst.IndentedBlock):
             return new
         first, *rest = new.body.body
-        parts = old.items[0].item, *((old.body.header, *old.body.footer) if isinstance(old.body, cst.IndentedBlock) else ())
+        parts = old.items[0].item, new.body.header
         kept = [
             cst.EmptyLine(comment=one) for part in parts for one in nodes(part, cst.Comment) if isinstance(one, cst.Comment)
         ]
-        gap = [*kept, *[cst.EmptyLine(indent=False)] * (1 + code(old.items[0].item).count("\n") - len(kept))]
+        gap = [*kept, *[cst.EmptyLine(indent=False)] * (1 + code(old.items[0].item).count("\n") - len(kept)), *new.body.footer]
         lines = [*new.leading_lines, *gap, *getattr(first, "leading_lines", ())]
         return cst.FlattenSentinel([first.with_changes(leading_lines=lines), *rest])

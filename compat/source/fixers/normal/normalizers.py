@@ -12,6 +12,7 @@ from estimator_bridge.compat.source.fixers.model.layers import LAYERS
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name
 
 _NORMALIZERS = ("tf.contrib.layers.batch_norm", "tf.contrib.slim.batch_norm")
+_ACTIVATION = re.compile(r"None|tf\.(nn|math|keras\.activations)\.\w+|tf\.(identity|sigmoid|tanh)")
 _OWN = ("activation_fn", "normalizer_fn", "normalizer_params", "biases_initializer", "biases_regularizer")
 """Arguments of a layer that its convolution or multiplication does not get."""
 
@@ -40,7 +41,7 @@ def normalized(script: Script, old: cst.Call, new: cst.Call, of_norms: Sequence[
         return None
     params = _params(script, old, given.get("normalizer_params"))
     activation = code(given.get("activation_fn", parsed("tf.nn.relu")))
-    if params is None or not re.fullmatch(r"None|tf\.[\w.]+", activation):  # what has another name may be None
+    if params is None or not _ACTIVATION.fullmatch(activation):  # what has another name may be None
         return None
     scopes = {one.keyword.value: code(one.value) for one in of_norms if one.keyword is not None}
     inherited = {"reuse": code(given["reuse"])} if "reuse" in given else {}
@@ -104,9 +105,9 @@ def _only_value(script: Script, call: cst.Call, name: str) -> cst.BaseExpression
     named = [one for one in nodes(script.module, cst.Name) if simple_name(one) == name]
     if len(made) != 1 or set(named) - {made[0].targets[0].target, *given}:
         return None
-    written = Counter(
-        simple_name(target.target) for one in nodes(around, cst.Assign) if isinstance(one, cst.Assign) for target in one.targets
-    )
+    kinds = cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.AsName, cst.NamedExpr, cst.Param
+    targets = [one.name if isinstance(one, cst.AsName | cst.Param) else one.target for one in nodes(around, *kinds)]  # type: ignore[attr-defined]
+    written = Counter(simple_name(each) for each in {each for one in targets for each in (one, *nodes(one, cst.Name))})
     read = {simple_name(one) for one in nodes(made[0].value, cst.Name)}
     is_constant = not read - {"True", "False", "None"}
     is_here = made[0] in {*nodes(around, cst.Assign)} and all(written[one] <= 1 for one in read)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.script import nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import code, nodes, simple_name
 
 _APART = (cst.For, cst.While, cst.Try, cst.FunctionDef, cst.Lambda, cst.ListComp, cst.DictComp)
 """What may be executed in another order than it stands."""
@@ -40,7 +40,8 @@ def _updated(statement: cst.Expr) -> str:
         return ""
     given = call.args[0] if len(call.args) == 1 else None
     is_dict = given is not None and given.keyword is None and not given.star and isinstance(given.value, cst.Dict)
-    return simple_name(call.func.value) if is_dict else ""
+    has_more_lines = code(statement).count("\n") != (0 if given is None else code(given.value).count("\n"))
+    return simple_name(call.func.value) if is_dict and not has_more_lines else ""
 
 
 def _has_one_name(function: cst.FunctionDef, name: str, until: cst.Expr, apart: set[cst.CSTNode]) -> bool:

@@ -24,6 +24,7 @@ import tensorflow as tf
 from estimator_bridge.compat.source.fixers.conversion import Conversion, convert
 from estimator_bridge.compat.source.fixers.estimators import needed_functions, support
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Outcome
+from estimator_bridge.compat.source.fixers.normal.normal_form import in_normal_form
 from estimator_bridge.compat.source.fixers.normal.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
 from tests.running import ROOT
@@ -448,9 +449,10 @@ def test_a_branch_for_tpus_that_goes_is_reported() -> None:
             "optimizer.apply_gradients([(tf.clip_by_norm(g, 1.0), v) for g, v in optimizer.compute_gradients(loss)], ",
         ),
         ("tf.losses.sparse_softmax_cross_entropy(labels, logits)", "tf.losses.softmax_cross_entropy(labels, logits, reduction='weighted_sum')"),
+        ("tf.losses.sparse_softmax_cross_entropy(labels, logits)", "tf.keras.losses.MeanSquaredError('sum')(labels, logits)"),
         ("estimator.train(input_fn, steps=12)", "tf.estimator.LinearClassifier([], config=config)"),
     ],
-    ids=["servers", "sum", "clipped", "sum by its value", "canned"],
+    ids=["servers", "sum", "clipped", "sum by its value", "sum of Keras", "canned"],
 )  # fmt: skip
 def test_a_strategy_that_would_train_otherwise_is_marked(old: str, new: str) -> None:
     """A sum of losses is not divided by the devices; Estimators clip the gradients of each device, and have canned losses that are sums."""
@@ -1032,6 +1034,18 @@ def test_a_list_that_only_a_summary_reads_goes_with_it(first: str, goes: bool) -
     assert ("append" in found.text) is not goes
 
 
+def test_a_list_below_a_key_is_filled() -> None:
+    """Other lists are made for keys, too; the loss may read this one where another function looks for it."""
+    text = (
+        SHOWN.replace("rows = FIRST", "shapes = {}\n    shapes['a'] = []")
+        .replace("    rows = tf.stack(rows)\n", "")
+        .replace("rows.append", "AUX['losses'].append")
+    )
+    found = convert(text.replace('    tf.summary.histogram("rows", rows)\n', ""))
+    assert not found.complete
+    assert "AUX['losses'].append" in found.text
+
+
 def test_a_list_of_the_module_is_filled_though_no_network_reads_it() -> None:
     text = (
         SHOWN.replace("rows = FIRST", "")
@@ -1074,11 +1088,46 @@ DECORATED = "@command\n@option('--a')\ndef table():\n    import numpy as np\n   
 ONLY_IMPORTS = "def check():\n    import numpy as np\n    import tensorflow as tf\n"
 
 
-@pytest.mark.parametrize("text", [DECORATED, ONLY_IMPORTS], ids=["decorated", "only imports"])
-def test_a_script_without_inner_imports_parses(text: str) -> None:
+BEHIND = "def rows():\n    import numpy as np;\n    return np.zeros(2)\n"
+LATER = "def rows():\n    import numpy as np\n    return np.zeros(2)\nX = rows()\nimport numpy as np\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [(DECORATED, False), (ONLY_IMPORTS, True), (BEHIND, True), (LATER, False)],
+    ids=["decorated", "only imports", "semicolon", "imported later"],
+)
+def test_a_script_without_inner_imports_parses(text: str, stays: bool) -> None:
     found = convert(f"import tensorflow as tf\n{text}tf.log(1.0)\n").text
     compile(found, "new.py", "exec")
-    assert ("    import numpy" in found) is (text is ONLY_IMPORTS)
+    assert ("    import numpy" in found) is stays
+    assert stays or found.index("import numpy as np") < found.index("np.zeros")
+
+
+def test_an_import_of_what_may_be_gone_stays_in_a_function() -> None:
+    text = "def wide(model):\n    from tensorflow.keras.utils import multi_gpu_model\n    return multi_gpu_model(model)\n"
+    assert "\n    from " in convert(f"import tensorflow as tf\n{text}tf.log(1.0)\n").text
+
+
+NORMALIZED = """
+import tensorflow as tf
+from tensorflow.contrib import slim
+
+def network(x, training):
+    params = {"is_training": training}
+    CHANGE
+    return slim.fully_connected(x, 3, normalizer_fn=slim.batch_norm, normalizer_params=params, scope="a")
+tf.log(1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "is_known"),
+    [("pass", True), ("training = False", False), ("training |= True", False), ("params['decay'] = 0.5", False)],
+)
+def test_the_arguments_of_a_norm_are_those_of_their_dict(change: str, is_known: bool) -> None:
+    text = in_normal_form(Script(NORMALIZED.replace("CHANGE", change)))
+    assert ("batch_norm(" in text) is is_known
 
 
 def test_an_import_that_hides_a_function_of_python_stays() -> None:

@@ -140,7 +140,7 @@ class Checks:
         given = {*self._given}
         if simple_name(owner) in self._of_builders and method not in _OF_DICTS:
             read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
-            is_loss = not method and bool(read & self._of_labels)
+            is_loss = not method and bool(read & self._of_labels) and not read & self._of_features
             given |= self._of_builders if read & self._of_batch and not is_loss else set()
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _OF_TEXTS:
             return False
@@ -173,6 +173,12 @@ class Checks:
     def _of_labels(self) -> set[str]:
         """Names whose values depend on the labels."""
         return tainted_by(self._tests.of_labels, unwrapped(self._body))[1]
+
+    @functools.cached_property
+    def _of_features(self) -> set[str]:
+        """Names of the features, and of what is made of them without layers."""
+        plain = [one for one in unwrapped(self._body) if not self._found.makes(one)]
+        return tainted_by(self._batch - self._tests.of_labels, plain)[1]
 
     def _check_imported(self, statement: Statement, updates: bool, network: bool) -> None:
         """Raises for a name of TensorFlow that a class cannot contain."""

@@ -73,14 +73,14 @@ class Effects:
         return isinstance(statement, kinds) or prints or self._script.called(effect).startswith(_WITHOUT_EFFECT)
 
     def _adds_to_own(self, call: cst.Call) -> bool:
-        """Returns True for a call that changes a list, dict or set which no other name has."""
+        """Returns True for a call that changes a list, dict or set of its function, which no other name has."""
         method = call.func
         if not isinstance(method, cst.Attribute) or method.attr.value not in CHANGING:
             return False
         module, name = self._script.module, simple_name(method.value)
         functions = [one for one in nodes(module, cst.FunctionDef) if call in {*nodes(one, cst.Call)}]
         named = {one for one in nodes(module, cst.Name) if simple_name(one) == name}
-        if not functions or named - {*nodes(functions[-1].body, cst.Name)}:  # type: ignore[attr-defined]
+        if not name or not functions or named - {*nodes(functions[-1].body, cst.Name)}:  # type: ignore[attr-defined]
             return False  # the rest of the script may read it
         assigns = [one for one in nodes(functions[-1], cst.Assign) if isinstance(one, cst.Assign)]
         values = [one.value for one in assigns if name in {simple_name(target.target) for target in one.targets}]
