@@ -1,4 +1,4 @@
-"""What old pipelines still import of ``tf.contrib``, one module a contrib package.
+"""Restores the names of ``tf.contrib`` that old pipelines still import, in one module for each of its packages.
 
 A contrib package X is the module X of this folder, and its ``__all__`` is what it offers. Scripts reach it as ``tf.contrib.X``
 through ``namespace``, which refuses every other name by symbol, file and line; a module's optional ``IN_FILES`` has what

@@ -17,9 +17,9 @@ _IMPORTS = cst.Import | cst.ImportFrom
 
 
 def with_imports_above(text: str) -> tuple[str, Sequence[int]]:
-    r"""Returns a script whose functions import no TensorFlow, and the line of each of its lines in the old one.
+    r"""Returns a script with the imports of TensorFlow and NumPy above its functions, and the line of each of its lines in the old one.
 
-    A name that means something else at another place stays where it is.
+    An import stays in its function if its name means something else at another place, or one of Python's own functions.
 
     Args:
         text: Script.

@@ -261,7 +261,7 @@ class _ReferenceHook(TrainHook):
         more["optimizers"] = [fetched for _, _, fetched in self._optimizers]
         if self._progress.start is None:
             self._progress.start = self._start
-        step = _counts.get(v1.get_default_graph(), None)
+        step = _counts.get(run_context.session.graph, None)
         count = {} if step is None else {step: self._progress.start + self._progress.steps}
         return v1.train.SessionRunArgs({**args.fetches, **more}, {**self._numbers, **count})
 
