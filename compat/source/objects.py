@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeGuard
 
 _SPEC = "EstimatorSpec"
@@ -75,7 +75,7 @@ def unfolded(text: str, imported: Collection[str] = ()) -> Unfolded:
     found = Unfolded(text, tuple(range(1, text.count("\n") + 2)))
     for _ in range(_MOST):
         step = _Step(found)
-        new = step.with_estimator(imported) or step.with_method() or step.with_object()
+        new = step.with_estimator(imported) or step.with_method(imported) or step.with_object()
         if new is None or not _parses(new.text):
             break
         found = new
@@ -176,7 +176,7 @@ class _Step:
             and not any(isinstance(one, str) and "\n" in one for one in texts)
         )
 
-    def with_method(self) -> Unfolded | None:
+    def with_method(self, imported: Collection[str]) -> Unfolded | None:
         """Returns the script with one method that is a model function as a function inside of the method; None if there is none."""
         for owner in self._classes.values():
             for method in owner.body:
@@ -184,16 +184,16 @@ class _Step:
                 inner = [one for one in ast.walk(method) if isinstance(one, _Function) and one is not method]
                 is_model = {"features", "mode"} <= set(names) and names[0] == "self" and _SPEC in ast.unparse(method)
                 if isinstance(method, _Function) and is_model and not any(_SPEC in ast.unparse(one) for one in inner):
-                    return self._as_builder(owner, method)
+                    return self._as_builder(owner, method, owner.name in imported)
         return None
 
-    def _as_builder(self, owner: ast.ClassDef, method: _Function) -> Unfolded | None:
+    def _as_builder(self, owner: ast.ClassDef, method: _Function, is_imported: bool) -> Unfolded | None:
         methods = {one.name: one for one in owner.body if isinstance(one, _Function)}
         reached = self._reached(method, methods)
         if reached is None or any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(method)):
             return None
         uses = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and one.attr == method.name]
-        if not uses or any(not isinstance(one.value, ast.Name) for one in uses):
+        if (is_imported and not uses) or any(not isinstance(one.value, ast.Name) for one in uses):
             return None
         given = [
             one.value
@@ -210,22 +210,22 @@ class _Step:
         if any(one not in given for one in uses) or method.decorator_list:
             return None
         indent = " " * (method.col_offset + 4)
-        spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in reached}
-        assigned = {
-            one.attr
-            for each in (method, *map(methods.__getitem__, reached))
-            for one in ast.walk(each)
-            if _is_of_self(one) and isinstance(one.ctx, ast.Store)
-        }
-        calls = [
-            one.func
-            for each in (method, *map(methods.__getitem__, reached))
-            for one in ast.walk(each)
-            if isinstance(one, ast.Call)
-        ]
-        unknown = [one for one in calls if self._may_make_layers(one, methods)]
-        if assigned or unknown:
+        moved = [method, *map(methods.__getitem__, reached)]
+        kept = self._kept_in_a_call(owner, moved)
+        if (
+            kept is None
+            or (kept and is_imported)
+            or any(
+                self._may_make_layers(one.func, methods)
+                for each in moved
+                for one in ast.walk(each)
+                if isinstance(one, ast.Call)
+            )
+        ):
             return None  # the model would keep tensors of the first call, or make layers in each call
+        taken = self._taken()
+        spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in (*reached, *kept)}
+        spelled |= {name: name for name in kept if name not in taken}
 
         def of(node: ast.AST) -> tuple[ast.AST, str] | None:
             if _is_of_self(node) and node.attr in spelled:
@@ -249,7 +249,25 @@ class _Step:
             and not any(a <= one.lineno <= b for a, b in (_lines_of(methods[name]) for name in [*reached, method.name]))
         }
         spans |= {_lines_of(methods[name]): [] for name in reached if name not in others}
-        return self._written(spans, edits, set(spelled.values()), set())
+        return self._written(spans, edits, {spelled[name] for name in reached}, {spelled[name] for name in kept})
+
+    def _kept_in_a_call(self, owner: ast.ClassDef, moved: Sequence[_Function]) -> list[str] | None:
+        """Returns the attributes that methods set and nothing else reads; None if something else does."""
+        inside = {node for one in moved for node in ast.walk(one)}
+        stored = {one for one in inside if _is_of_self(one) and not isinstance(one.ctx, ast.Load)}
+        names = {one.attr for one in stored if _is_of_self(one)}
+        deeper = (one for one in inside - {*moved} if isinstance(one, _Function | ast.Lambda))
+        others = {one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and one.attr in names} - inside
+        of_class = {
+            name for part in owner.body for name in ([part.name] if isinstance(part, _Function) else _bound_names(part))
+        }
+        every = {*ast.walk(owner)}
+        known = {one.value for one in every if _is_of_self(one) and one.attr != "__dict__"}
+        known |= {each for one in every if isinstance(one, ast.Call) and _is_name(one.func, "super") for each in one.args}
+        whole = {one for one in every if _is_name(one, "self")} - known
+        has_base = not all(ast.unparse(base) in _NO_BASE for base in owner.bases)
+        is_asked = others or whole or has_base or names & of_class or any(stored & {*ast.walk(one)} for one in deeper)
+        return None if names and is_asked else sorted(names)
 
     def _may_make_layers(self, called: ast.expr, methods: Mapping[str, _Function]) -> bool:
         """Returns True for a call of an attribute that is no method of the class, and of which nothing is known."""
@@ -606,10 +624,10 @@ def _members(line: list[ast.ClassDef]) -> tuple[_Methods, dict[str, ast.Assign]]
     return methods, constants
 
 
-def _bound_names(function: _Function) -> set[str]:
+def _bound_names(function: ast.stmt) -> set[str]:
     """Returns the names that a function binds: its parameters, and what it assigns, imports or defines."""
     names = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    names |= {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    names |= {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
     return names | {one.name for one in ast.walk(function) if isinstance(one, _Function) and one is not function}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 import pytest
 
@@ -25,9 +26,9 @@ def model_fn(features, labels, mode):
 PLAIN = SCRIPT.replace("(Base)", "")
 
 
-def check_noop(text: str) -> None:
+def check_noop(text: str, imported: Sequence[str] = ()) -> None:
     """Asserts that a script stays as it is."""
-    assert unfolded(text).text == text
+    assert unfolded(text, imported).text == text
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,29 @@ class Trainer:
 """
 
 
+KEEPING = METHOD.replace(
+    "        return tf.layers.dense(net, self.size)",
+    "        self.net = net\n        return tf.layers.dense(self.net, self.size)",
+)
+"""A method that keeps a value, which only the methods of the model function read."""
+
+
+def test_what_only_a_model_function_keeps_and_reads_is_a_variable() -> None:
+    found = unfolded(KEEPING)
+    assert "        def head_of_Trainer(net):\n            net_of_Trainer = net\n" in found.text
+    assert "tf.layers.dense(net_of_Trainer, outer.size)" in found.text
+    assert found.variables == {"net_of_Trainer"}
+    other = unfolded(KEEPING.replace("self.net", "self.kept")).text
+    assert "kept = net\n" in other
+    check_noop(KEEPING, imported=["Trainer"])
+
+
+def test_a_method_that_no_estimator_gets_here_is_a_model_function_of_others() -> None:
+    alone = METHOD.partition("    def run")[0]
+    assert "def _model_fn(self):\n        outer = self\n" in unfolded(alone).text
+    check_noop(alone, imported=["Trainer"])
+
+
 def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
     text = unfolded(METHOD).text
     assert "tf.estimator.Estimator(model_fn=self._model_fn())" in text
@@ -89,12 +113,13 @@ def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
     "text",
     [
         METHOD.replace("self.head(features)", "self.network(features)"),
-        METHOD.replace(
-            "        return tf.estimator.EstimatorSpec", "        self.mode = mode\n        return tf.estimator.EstimatorSpec"
-        ),
+        KEEPING + "        return self.net\n",
+        KEEPING + "        return vars(self)\n",
+        KEEPING.replace("class Trainer:", "class Trainer(Runner):"),
+        KEEPING.replace("self.net = net", "self.net = noted(self, net)"),
         METHOD.replace("model_fn=self._model_fn", "model_fn=wrapped(self._model_fn)"),
     ],
-    ids=["may make layers", "keeps a value", "passed on"],
+    ids=["may make layers", "read elsewhere", "seen as a whole", "read by a base", "given to others", "passed on"],
 )
 def test_a_method_with_a_use_that_is_not_known_stays(text: str) -> None:
     check_noop(text)

@@ -211,6 +211,14 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
     return row[0], function, default, {renames[key]: value for key, value in given.items() if renames[key]}, always
 
 
+def default_name(script: Script, call: cst.Call) -> str:
+    """Returns the name that TensorFlow 1 gives to the first layer of a call without a name; empty for all other calls."""
+    name = layer_function(script.called(call))
+    named = {one.keyword.value: one.value for one in call.args if one.keyword is not None}
+    asked = named.get("name", named.get("scope"))
+    return "" if asked is not None and code(asked) != "None" else _RENAMED.get(name, (name.rpartition(".")[2],))[0]
+
+
 def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:
     """Returns the call of the support code that does what ``tf.Variable`` does in a network, or a name scope around it; None for others.
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from collections import Counter
 from collections.abc import Sequence, Set
+from typing import NamedTuple
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Statement, changed_in_place, reads_and_writes
-from estimator_bridge.compat.source.fixers.model.layers import DEFAULTS, FUSED_NORMS, TRAINING, in_snake_case, translated
-from estimator_bridge.compat.source.fixers.script import Script, arguments, code, nodes, parsed, simple_name, with_values
+from estimator_bridge.compat.source.fixers.model.layers import (
+    DEFAULTS,
+    FUSED_NORMS,
+    TRAINING,
+    default_name,
+    in_snake_case,
+    translated,
+)
+from estimator_bridge.compat.source.fixers.script import (
+    Script,
+    arguments,
+    children,
+    code,
+    nodes,
+    parsed,
+    simple_name,
+    with_values,
+)
 
 _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
@@ -51,6 +69,15 @@ class Place:
     scopes: tuple[tuple[cst.With, cst.BaseExpression], ...]
 
 
+class _Turns(NamedTuple):
+    """Layers of one kind, without names, that a loop makes in one scope: in each turn equally many."""
+
+    loop: cst.For
+    each: int
+    length: str
+    branches: dict[cst.If, bool]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Named:
     layer: Layer
@@ -82,13 +109,13 @@ class Lifting:
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
-        self._lengths: dict[tuple[cst.With | None, str], str] = {}  # of the loops that made layers in a scope
+        self._numbered: dict[tuple[cst.With | None, str], list[_Turns]] = {}  # loops that made layers in a scope
         self._named: dict[tuple[str, str], _Named] = {}
         self._branches: dict[cst.If, bool] = {}
         self._before: dict[cst.CSTNode, tuple[cst.If, Counter[tuple[cst.With | None, str]]]] = {}  # of the other branch
         self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
         self._readers: dict[str, cst.Call] = {}  # names of which layers were made
-        self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
+        self._given = _constants(script)  # last values of names, of those that depend on nothing in the network
         self._opened: list[tuple[set[str], set[str]]] = [
             (set(), set())
         ]  # names in each scope: those that are written, and counted ones
@@ -276,6 +303,10 @@ class Lifting:
         known = variable in OF_LAYERS and not (variable == "bias" and "use_bias" in named.layer.made)
         return known and all(self._branches.get(test, not side) == side for test, side in named.branches.items())
 
+    def _is_made_with(self, branches: dict[cst.If, bool]) -> bool:
+        """Returns True for what is made in branches that may be in one graph with this place."""
+        return all(self._branches.get(test, side) == side for test, side in branches.items())
+
     def made_once(self, call: cst.Call, old: cst.Call) -> str:
         """Returns the attribute for an object of Keras that the script makes itself: one for each place that makes it.
 
@@ -300,13 +331,15 @@ class Lifting:
         """
         if name is None and place.loops and default in _WITHOUT_VARIABLES:
             return default, []
-        if name is None and not place.scopes and (place.loops or any(default == looped for looped, _ in self._looped)):
+        is_numbered = bool(self._numbered.get((None, default))) or (self._of_each_turn(default, place) or 0) > 1
+        of_looped = any(default == looped for looped, _ in self._looped)
+        if name is None and not place.scopes and (of_looped or (place.loops and not is_numbered)):
             if place.loops and (default, place.loops[0]) in self._looped:
                 message = f"a second layer of its kind in a loop, without a name; {_ELSEWHERE}"
                 raise UnconvertibleError(old, code(old.func), message)
             self._looped.update((default, loop) for loop in place.loops[:1])
             return default, []
-        name = name if name is not None else self._number(default, place)
+        name = name if name is not None else self._number(old, default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
         scopes = [self.resolved(one, of_name=True) for _, one in place.scopes]
         if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
@@ -335,33 +368,45 @@ class Lifting:
             raise UnconvertibleError(old, code(old.func), message)
         counted.add(own)
 
-    def _number(self, default: str, place: Place) -> cst.BaseExpression:
+    def _number(self, old: cst.Call, default: str, place: Place) -> cst.BaseExpression:
         """Returns the last part of the name that TensorFlow 1 gives to a layer without one: of the second one of its kind ``dense_1``."""
         scope = place.scopes[-1][0] if place.scopes else None
         key = scope, default
-        count, length = self._counts[key], self._lengths.get(key)
+        count = self._counts[key]
         self._counts[key] += 1
-        inner = [loop for loop in place.loops if scope is None or loop in {*nodes(scope, cst.For)}]
-        if not inner and length is None:
-            return cst.SimpleString(f'"{default}_{count}"' if count else f'"{default}"')
-        tested = any(test in {*nodes(loop, cst.If)} for loop in place.loops for test in self._branches)
-        inside = scope is not None and all(loop in {*nodes(scope, cst.For)} for loop in place.loops)
-        inside = inside and not tested and _PLACE not in self._bound
-        if not inner:
-            number = f"{length} + {count - 1}" if count > 1 else length or ""
-        elif count == 0 and inside and len(place.loops) == 1:
-            self._lengths[key] = f"len({code(self.resolved(place.loops[0].iter))})"
-            number = _PLACE
-        else:
-            return cst.SimpleString(f'"{default}"')
-        return parsed(f'"{default}" + ("_" + str({number})' + (f' if {number} else "")' if count <= 1 else ")"))
+        turns = self._numbered.setdefault(key, [])
+        before = [one for one in turns if one.loop not in place.loops and self._is_made_with(one.branches)]
+        terms = [_times(one.each, one.length) for one in before]
+        own = count - sum(one.each for one in before)
+        if own < 0 or any(not one.branches.keys() <= self._branches.keys() for one in turns):
+            message = f"a loop in a branch makes layers without names, which its number depends on; {_ELSEWHERE}"
+            raise UnconvertibleError(old, code(old.func), message)
+        if any(scope is None or loop in {*nodes(scope, cst.For)} for loop in place.loops):
+            each, inside = self._of_each_turn(default, place), {*nodes(place.loops[0], cst.If)}
+            if each is None or len(place.loops) > 1:
+                return cst.SimpleString(f'"{default}"')
+            if all(one.loop is not place.loops[0] for one in turns):
+                around = {test: side for test, side in self._branches.items() if test not in inside}
+                turns.append(_Turns(place.loops[0], each, _length(self.resolved(place.loops[0].iter)), around))
+            terms.append(_times(each, _PLACE))
+        if not terms:
+            return cst.SimpleString(f'"{default}_{own}"' if own else f'"{default}"')
+        number = " + ".join([*terms, *([str(own)] if own else [])])
+        return parsed(f'"{default}" + ("_" + str({number})' + (")" if own else f' if {number} else "")'))
+
+    def _of_each_turn(self, default: str, place: Place) -> int | None:
+        """Returns how many layers of a kind, without names, a loop makes in each turn; None if it is not known."""
+        if not place.loops or _PLACE in self._bound:
+            return None
+        scopes = {scope for scope, _ in place.scopes}
+        return _every_time(self._script, place.loops[0].body, default, scopes)
 
     def _attribute(self, old: cst.Call, key: tuple[str, str], base: str, made: str) -> str:
         """Returns the attribute of a layer with the name of another one, or of a new layer."""
         named = self._named.get(key) if key[1] else None
         if named is not None and named.layer.made == made:
             return named.layer.attribute
-        exclusive = named is not None and any(self._branches.get(test, side) != side for test, side in named.branches.items())
+        exclusive = named is not None and not self._is_made_with(named.branches)
         without_variables = key[0] in ("Dropout", "Flatten") or "Pooling" in key[0]
         if named is not None and not exclusive and not without_variables:
             message = f"another layer with other arguments is called {key[1]} as well; {_ELSEWHERE}"
@@ -437,6 +482,48 @@ class Lifting:
             )
             raise UnconvertibleError(old, code(old.func), message)
         self._readers.update(dict.fromkeys(read, old))
+
+
+def _every_time(script: Script, node: cst.CSTNode, default: str, scopes: Set[cst.CSTNode]) -> int | None:
+    """Returns how many layers of a kind, without names, a node makes outside of other scopes than those that are given; None if it varies."""
+    if isinstance(node, cst.Break | cst.Continue):
+        return None
+    opens = isinstance(node, cst.With) and any(script.called(one.item) == "tensorflow.variable_scope" for one in node.items)
+    if opens and node not in scopes:
+        return 0
+    counts = [_every_time(script, one, default, scopes) for one in children(node)]
+    if isinstance(node, cst.If):
+        branches = [_every_time(script, node.body, default, scopes), 0]
+        if node.orelse is not None:
+            branches[1] = _every_time(script, node.orelse, default, scopes)
+        counts = [branches[0] if branches[0] == branches[1] else None]
+    if isinstance(node, (cst.For, cst.While, cst.Try, cst.Lambda, cst.IfExp, *_COMPREHENSIONS)) and any(
+        one != 0 for one in counts
+    ):
+        return None
+    own = int(isinstance(node, cst.Call) and default_name(script, node) == default)
+    return None if None in counts else own + sum(filter(None, counts))
+
+
+def _times(each: int, number: str) -> str:
+    return number if each == 1 else f"{each} * {number}"
+
+
+def _length(iterable: cst.BaseExpression) -> str:
+    """Returns the expression of how many turns a loop has."""
+    is_iterator = isinstance(iterable, cst.Call) and simple_name(iterable.func) != "range"
+    return f"len([*{code(iterable)}])" if is_iterator else f"len({code(iterable)})"
+
+
+def _constants(script: Script) -> dict[str, cst.BaseExpression]:
+    """Returns the texts that a script's own statements give to names which get no other value anywhere."""
+    tree = ast.parse(script.module.code)
+    stored = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
+    stored.update(one.arg for one in ast.walk(tree) if isinstance(one, ast.arg))
+    statements = [one.body[0] for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
+    texts = [one for one in statements if isinstance(one, cst.Assign) and isinstance(one.value, cst.SimpleString)]
+    names = {simple_name(one.targets[0].target): one.value for one in texts}
+    return {name: value for name, value in names.items() if stored[name] == 1}
 
 
 def _is_written(name: cst.BaseExpression) -> bool:

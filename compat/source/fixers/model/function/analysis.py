@@ -591,7 +591,8 @@ class _Analysis:
             yield Change(self._script.line(host), f"host_call={code(host)}", Outcome.APPROXIMATE, message)
         for entry, message in self._approximate:
             yield Change(self._script.line(entry), code(entry), Outcome.APPROXIMATE, message)
-        reached = [each for one in used if self._shim for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
+        calls = [each for one in used for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
+        reached = [one for one in calls if self._shim or self._checks.is_loss(one)]
         given = self._checks.returned_by_others([*used]) if self._shim else ()
         for unknown in (*filter(self._checks.is_of_unknown, reached), *given):
             message = "what it calls is only known when the script runs; prove the new script with compare"

@@ -111,7 +111,7 @@ class Checks:
             self._check_reached(statement, updates)
             return
         for call in calls:
-            if self.is_of_unknown(call):
+            if self.is_of_unknown(call) and not self.is_loss(call):
                 raise UnconvertibleError(statement, code(call.func), UNKNOWN)
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _DEFAULTS_OF_SCOPES:
                 message = "layers of Keras take nothing from scopes; give it to each layer"
@@ -138,14 +138,18 @@ class Checks:
             method = owner.attr.value
             owner = owner.value
         given = {*self._given}
-        if simple_name(owner) in self._of_builders and method not in _OF_DICTS:
-            read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
-            is_loss = not method and bool(read & self._of_labels) and not read & self._of_features
-            given |= self._of_builders if read & self._of_batch and not is_loss else set()
+        read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
+        if simple_name(owner) in self._of_builders and method not in _OF_DICTS and read & self._of_batch:
+            given |= self._of_builders
         if isinstance(call.func, cst.Attribute) and call.func.attr.value in _OF_TEXTS:
             return False
         is_looked_up = isinstance(call.func, cst.Subscript) or simple_name(call.func) in self._looked_up
         return is_looked_up or (simple_name(owner) in given and method not in _OF_DICTS)
+
+    def is_loss(self, call: cst.Call) -> bool:
+        """Returns True for a call that gets the labels without the features: it makes no layers."""
+        read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
+        return bool(read & self._of_labels) and not read & self._of_features
 
     @functools.cached_property
     def _looked_up(self) -> set[str]:
