@@ -19,9 +19,10 @@ class Launcher:
         folder: Folder for model_dir and logs.
         options: Options of launch.
         flags: Flags of the job.
+        machine: Network namespace to start it in, if any.
     """
 
-    def __init__(self, folder: Path, options: list[str], flags: list[str]) -> None:
+    def __init__(self, folder: Path, options: list[str], flags: list[str], machine: str = "") -> None:
         patient = ["--ready-timeout", "240", "--stall-timeout", "500", "--grace", "120"]  # on a busy machine
         asked = ["launch", "--log-dir", str(folder / "logs"), "--format", "json", *patient, *options]
         job = [str(JOB), f"--model_dir={folder / 'model'}", "--pace=0.02", "--save_every=20", *flags]
@@ -29,7 +30,7 @@ class Launcher:
         self.lines: list[str] = []
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "estimator_bridge", *asked, *job],
+            [*(["ip", "netns", "exec", machine] if machine else []), sys.executable, "-m", "estimator_bridge", *asked, *job],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
