@@ -165,6 +165,11 @@ class Modules:
 
     def found(self, file: _File, dotted: str) -> tuple[_File, str] | None:
         """Returns the module of a dotted name, and the name in it; the name is empty if it means the module itself."""
+        placed = self._placed(file, dotted)
+        return placed[1:] if placed is not None else None
+
+    def _placed(self, file: _File, dotted: str) -> tuple[Path, _File, str] | None:
+        """Returns what ``found`` does, behind the folder from which the name leads there."""
         level = len(dotted) - len(dotted.lstrip("."))
         folders = [file.path.parents[level - 1]] if level else [self.root, *_above(file.path, self.root)]
         parts = [part for part in dotted[level:].split(".") if part]
@@ -178,7 +183,7 @@ class Modules:
                 for path in (*([base.with_suffix(".py")] if length else []), base / "__init__.py"):
                     other = self.file(path) if path in self._texts else None
                     if other is not None:
-                        return other, parts[length] if length < len(parts) else ""
+                        return folder, other, parts[length] if length < len(parts) else ""
         return None
 
     def _is_given_by_package(self, module: Path) -> bool:
@@ -249,24 +254,39 @@ class Modules:
             script: File of the script.
             relative: The script imports it by a name that begins with a dot.
         """
-        parts = [part for part in path.with_suffix("").relative_to(self.root).parts if part != "__init__"]
         if not relative:
-            near = script.parent
-            if path.is_relative_to(near) and not self._names_own_package(script):  # Python finds what lies beside the script
-                parts = [part for part in path.with_suffix("").relative_to(near).parts if part != "__init__"]
-            return ".".join(parts)
-        package = script.parent.relative_to(self.root).parts
+            near, root = script.parent, self._import_root(script)
+            is_beside = path.is_relative_to(near) and not self._names_own_package(
+                script, root
+            )  # Python finds what lies beside the script
+            parts = _parts(path, near if is_beside else root if path.is_relative_to(root) else self.root)
+            odd = [place for place, part in enumerate(parts, start=1) if not part.isidentifier()]
+            return ".".join(parts[max(odd, default=0) :])
+        parts, package = _parts(path, self.root), script.parent.relative_to(self.root).parts
         shared = 0
         while shared < min(len(package), len(parts)) and package[shared] == parts[shared]:
             shared += 1
         return "." * (len(package) - shared + 1) + ".".join(parts[shared:])
 
-    def _names_own_package(self, script: Path) -> bool:
+    def _import_root(self, script: Path) -> Path:
+        """Returns the folder from which a script imports its modules, if that is not the one of all files: ``sdk/src`` of ``sdk/src/nets/fm.py``."""
+        file = self.file(script)
+        origins = [origin for origin, *_ in file.names.imports if not origin.startswith(".")] if file is not None else []
+        placed = [self._placed(file, origin) for origin in origins] if file is not None else []
+        folders = {one[0] for one in placed if one is not None and one[0] != script.parent}
+        return self.root if self.root in folders else max(folders, key=lambda one: len(one.parts), default=self.root)
+
+    def _names_own_package(self, script: Path, root: Path) -> bool:
         """Returns True if a script imports modules beside it by names from the root, as one that is started by ``python -m``."""
-        file, package = self.file(script), script.parent.relative_to(self.root).parts
+        file, package = self.file(script), script.parent.relative_to(root).parts
         names = file.names if file is not None else None
         dotted = (name.split(".") for name, *_ in (*names.imports, *names.stars)) if names is not None else ()
         return any(tuple(parts[: len(package)]) == package for parts in dotted)
+
+
+def _parts(path: Path, folder: Path) -> list[str]:
+    """Returns the parts of the name by which a module is imported from a folder."""
+    return [part for part in path.with_suffix("").relative_to(folder).parts if part != "__init__"]
 
 
 def merge(path: Path, modules: Modules) -> Merged | None:

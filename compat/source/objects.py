@@ -238,8 +238,9 @@ class _Step:
         ]
         for name in reached:
             pieces += self._moved(methods[name], spelled[name], indent, of)
-        pieces += self._moved(method, "model_fn", indent, of)
-        pieces.append((f"{indent}return model_fn", method.end_lineno or 0))
+        inner = "model_fn" if method.name != "model_fn" else f"model_fn_of_{owner.name}"
+        pieces += self._moved(method, inner, indent, of)
+        pieces.append((f"{indent}return {inner}", method.end_lineno or 0))
         edits: _Edits = {(one.lineno, one.end_col_offset or 0): (one.end_col_offset or 0, "()") for one in uses}
         spans = {_lines_of(method): pieces}
         others = {

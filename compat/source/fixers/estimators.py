@@ -159,6 +159,15 @@ _SUM = re.compile(
 _MIRRORED = re.compile(r"\.distribute\.(Mirrored|OneDevice)Strategy$")
 _NO_TPU = "the new script uses no TPU; see tf.distribute.TPUStrategy"
 _NO_FIXER = "there is no fixer for this argument; see the how-to guide on finishing by hand"
+_STOPPING = """    before = done
+
+    def save(batch, logs):
+        nonlocal before
+        step = int(model.optimizer.iterations)
+        model.stop_training = steps is not None and min(before + 1, step) - done >= steps  # TensorFlow 1 asks so, if a step counts several
+        before = step
+"""
+"""Lines of the function that trains, where a step may count several or none."""
 _ON_DEVICES = """    if hasattr(model, "train_on_devices"):
         return model.train_on_devices(train, input_fn, steps, max_steps, callbacks)
     check_alone()
@@ -233,8 +242,8 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
             "        data = data.filter(lambda *batch: True)  # has no length: the step ends the training\n",
         )
         text = text.replace(
-            "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n",
-            "def save(batch, logs):\n        step = int(model.optimizer.iterations)\n        model.stop_training = steps is not None and step - done >= steps\n",
+            "    def save(batch, logs):\n        step = int(model.optimizer.iterations)\n",
+            _STOPPING,
         )
     return text
 
@@ -296,13 +305,14 @@ class EstimatorCalls:
             for name in _bound(node)
         }
         functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
-        returned = {one.name.value: simple_name(returned_value(one.body.body[-1])) for one in functions if one.body.body}
+        returned = [(one.name.value, simple_name(returned_value(one.body.body[-1]))) for one in functions if one.body.body]
+        names = {name for name, _ in returned}
         self.factories = {
-            name for name, value in returned.items() if (value in classes and value in returned) or f"{name}.{value}" in classes
+            name for name, value in returned if (value in classes and value in names) or f"{name}.{value}" in classes
         }
         self._parameters = [(one.name.value, tuple(each.name.value for each in one.params.params)) for one in functions]
         self._arguments = {name for _, names in self._parameters for name in names}
-        self._keeps_strategy = can_be_copied and self._has_strategy(set(returned))
+        self._keeps_strategy = can_be_copied and self._has_strategy(names)
         self._set_later = _set_later(script, assigned)
         self.merged: set[cst.Assign] = set()
         self.updates: dict[cst.CSTNode, str] = {}
@@ -650,9 +660,10 @@ class EstimatorCalls:
 
     def _is_factory(self, function: cst.BaseExpression) -> bool:
         """Returns True for a function, of this or of another module, that returns what was a model function."""
-        return (
-            _method_or_function(function) in self.factories or self._classes.get(self._script.name(function).lstrip(".")) == ""
-        )
+        imported = self._script.name(function).lstrip(".")
+        of_object = isinstance(function, cst.Attribute) and not imported and isinstance(function.value, cst.Name)
+        name = cst.ensure_type(function, cst.Attribute).attr.value if of_object else simple_name(function)
+        return name in self.factories or self._classes.get(imported) == ""
 
     def _read_metrics(self, asked: cst.BaseExpression | None) -> None:
         """Reads a function of metrics: one of the script, or one that such a function returns."""
@@ -807,12 +818,6 @@ def _set_later(
         if field and name in configs and len(node.targets) == 1 and (name, node) not in of_others:
             found.setdefault(configs[name], {})[field] = node
     return found
-
-
-def _method_or_function(called: cst.BaseExpression) -> str:
-    """Returns the name of a function, or of a method of ``self``."""
-    of_self = isinstance(called, cst.Attribute) and simple_name(called.value) == "self"
-    return called.attr.value if isinstance(called, cst.Attribute) and of_self else simple_name(called)
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:

@@ -168,6 +168,18 @@ def test_what_a_package_gives_on_stays_in_its_module() -> None:
     assert "net/blocks.py" not in found
 
 
+@pytest.mark.parametrize("place", ["fm.py", "net/fm.py"])
+def test_a_script_in_a_folder_that_no_import_can_name(place: str) -> None:
+    """It imports its modules by names from ``my-sdk/src``, and goes on to do so."""
+    files = {f"my-sdk/src/{name}": text for name, text in FILES.items() if name != "train.py"}
+    files["my-sdk/src/net/blocks.py"] = BLOCKS.replace("from . import", "from net import")
+    found = merged({**files, f"my-sdk/src/{place}": SCRIPT, "other.py": ""})[f"my-sdk/src/{place}"]
+    lines = found.text.split("\n")
+    assert "from net import sizes" in lines
+    assert not any("my-sdk" in line or ".." in line for line in lines)
+    ast.parse(found.text)
+
+
 def test_a_function_may_have_its_modules_name() -> None:
     """In the package the name means the function then, as Python finds it."""
     files = {**FILES, "net/__init__.py": "from .build import build\n", "net/build.py": BLOCKS}

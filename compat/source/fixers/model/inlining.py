@@ -252,7 +252,7 @@ class _Putting:
         rest = [one for one in others if not _is_part(self._script, one, self._functions[name])]
         if self._captures(self._functions[name], rest):
             return None
-        taken = names.union(self._free, *(name for one in rest for name in reads_and_writes(one)))
+        taken = names.union(self._free, {name}, *(each for one in rest for each in reads_and_writes(one)))
         inside = self._statements(statement, function, set(taken - _bound([statement]) - self._script.attributes))
         if inside is not None:
             self.used.setdefault(name, call)

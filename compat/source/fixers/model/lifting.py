@@ -36,8 +36,6 @@ _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
 """Blocks whose statements need not run."""
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
-_PLACE = "turn"
-"""Variable of a comprehension that counts the turns of a loop."""
 _WITHOUT_VARIABLES = ("dropout", "flatten", "max_pooling1d", "max_pooling2d", "average_pooling1d", "average_pooling2d")
 """Layers whose names nothing asks for."""
 _NUMBERS = ("int", "float", "len", "max", "min", "str")
@@ -106,6 +104,7 @@ class Lifting:
         self._own = own
         self.keeps_names = keeps_names
         self._bound = {name for statement in network for name in reads_and_writes(statement)[1]}
+        self._counter = "turn" if "turn" not in self._bound else "turn_of_loop"  # variable that counts the turns of a loop
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
@@ -271,7 +270,7 @@ class Lifting:
         targets = [name for loop in place.loops for name in reads_and_writes(loop.target)[0]]
         if len({*targets}) < len(targets):
             raise UnconvertibleError(old, code(old.func), f"two loops around it give one name a value; {_ELSEWHERE}")
-        self._check(old, [*given.values(), *pieces, *iterables], place.loops, {_PLACE})
+        self._check(old, [*given.values(), *pieces, *iterables], place.loops, {self._counter})
         values = {**DEFAULTS.get(function, {}), **always, **{key: code(value) for key, value in given.items()}}
         name = _joined(pieces)
         if name:
@@ -280,8 +279,13 @@ class Lifting:
         made = f"{package}{keras}({', '.join(f'{key}={value}' for key, value in values.items())})"
         for loop, iterable in reversed(list(zip(place.loops, iterables, strict=True))):
             turn = f"{code(loop.target)} in {code(iterable)}"
-            if _PLACE in {simple_name(one) for piece in pieces for one in nodes(piece, cst.Name)}:
-                turn = f"{_PLACE}, {code(loop.target)} in enumerate({code(iterable)})"
+            if self._counter in {simple_name(one) for piece in pieces for one in nodes(piece, cst.Name)}:
+                target = (
+                    f"({code(loop.target)})"
+                    if isinstance(loop.target, cst.Tuple) and not loop.target.lpar
+                    else code(loop.target)
+                )
+                turn = f"{self._counter}, {target} in enumerate({code(iterable)})"
             made = f"[{made} for {turn}]"
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
@@ -346,7 +350,7 @@ class Lifting:
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
         read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
-        if _PLACE not in read and not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
+        if self._counter not in read and not all(read & reads_and_writes(loop.target)[0] for loop in place.loops):
             raise UnconvertibleError(old, code(old.func), f"its name is the same in each turn of a loop; {_ELSEWHERE}")
         texts = [str(one.evaluated_value) for one in pieces if isinstance(one, cst.SimpleString)]
         if len(texts) == len(pieces):
@@ -388,7 +392,7 @@ class Lifting:
             if all(one.loop is not place.loops[0] for one in turns):
                 around = {test: side for test, side in self._branches.items() if test not in inside}
                 turns.append(_Turns(place.loops[0], each, _length(self.resolved(place.loops[0].iter)), around))
-            terms.append(_times(each, _PLACE))
+            terms.append(_times(each, self._counter))
         if not terms:
             return cst.SimpleString(f'"{default}_{own}"' if own else f'"{default}"')
         number = " + ".join([*terms, *([str(own)] if own else [])])
@@ -396,7 +400,7 @@ class Lifting:
 
     def _of_each_turn(self, default: str, place: Place) -> int | None:
         """Returns how many layers of a kind, without names, a loop makes in each turn; None if it is not known."""
-        if not place.loops or _PLACE in self._bound:
+        if not place.loops:
             return None
         scopes = {scope for scope, _ in place.scopes}
         return _every_time(self._script, place.loops[0].body, default, scopes)

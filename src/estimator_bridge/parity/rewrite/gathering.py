@@ -9,7 +9,7 @@ import json
 import math
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
     losses = array("d", old_losses(old, new))  # of a million steps, their events would take a gigabyte
     lengths = Counter(step["call"] for step in old.events("step"))
     return SideEvidence(
-        steps=_steps(old, new, names, "anchor"),
+        steps=_steps(old, new, names, losses, "anchor"),
         trainable=tuple(name for name, _, trainable in variables["variables"] if trainable),
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(old),
@@ -188,7 +188,7 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
     losses = array("d", (event["loss"] for event in new.events("step")))
     applied = [event for event in new.events("applied") if event["known"]]
     return SideEvidence(
-        steps=_steps(new, new, names, "at"),
+        steps=_steps(new, new, names, losses, "at"),
         trainable=tuple(names.of_variable(name) for name in names.paired.get("trainable", ())),
         moving_averages=_moving(names, variables["variables"]),
         dropout=_sites(new),
@@ -206,11 +206,11 @@ def _new_side(old: Trace, new: Trace, names: NewNames) -> SideEvidence:
     )
 
 
-def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvidence, ...]:
+def _steps(side: Trace, new: Trace, names: NewNames, losses: Sequence[float], kind: str) -> tuple[StepEvidence, ...]:
     rates = {event["index"]: event["optimizers"] for event in side.events("optimizers")}
     named = names.of_variable if side is new else str  # the old side's names may be those of other variables of the new one
     found = []
-    for index, event in enumerate(itertools.islice(side.events("step"), FIRST_STEPS), 1):
+    for index, loss in enumerate(losses[:FIRST_STEPS], 1):
         optimizers = tuple(
             OptimizerEvidence(
                 one["name"],
@@ -226,7 +226,7 @@ def _steps(side: Trace, new: Trace, names: NewNames, kind: str) -> tuple[StepEvi
         )
         before = functools.partial(values_at, new, names, "anchor", index - 1)
         after = functools.partial(values_at, new, names, kind, index)
-        found.append(StepEvidence(index, event["loss"], gradients, before, after, optimizers, applied))
+        found.append(StepEvidence(index, loss, gradients, before, after, optimizers, applied))
     return tuple(found)
 
 

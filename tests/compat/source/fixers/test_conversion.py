@@ -32,6 +32,7 @@ from tests.running import ROOT
 converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
+    "adversarial",
     "arg_scopes",
     "asks_labels",
     "asked_updates",
@@ -66,6 +67,7 @@ WHOLE = (
     "in_loops",
     "iterated",
     "keras_layers",
+    "kept_by_methods",
     "linear",
     "made_in_calls",
     "metrics_of_graph",
@@ -140,6 +142,8 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     expected = {
+        "adversarial": "step: 10",
+        "kept_by_methods": "loss below 1.2: True",
         "branches": "60 predictions",
         "builders": "80 predictions",
         "by_branch": "step 5",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -55,9 +55,7 @@ class Definitions:
             one = pending.pop()
             seen.add(one)
             node = self.own.get(one, self._of_module.get(one))
-            named = (
-                (self._script.name(part) for part in nodes(node, cst.Attribute)) if node is not None and one in self.own else ()
-            )
+            named = self._named(node) if node is not None and one in self.own else ()
             if any(each.startswith(_MAKERS) and (each != ASKED or _SHARES in code(self.own[one])) for each in named):
                 return True
             pending |= (reads_and_writes(node)[0] if node is not None else set()) - seen
@@ -80,8 +78,13 @@ class Definitions:
 
     def makes_variables(self, statement: Statement) -> bool:
         """Returns True for a statement that makes layers or variables by itself."""
-        names = (self._script.name(node) for node in nodes(statement, cst.Attribute))
-        return any(name.startswith(_MAKERS) for name in names)
+        return any(name.startswith(_MAKERS) for name in self._named(statement))
+
+    def _named(self, node: cst.CSTNode) -> Iterator[str]:
+        """Yields the imported names in a node, each whole: of ``tf.contrib.rnn.GRUCell``, not ``tf.contrib.rnn``."""
+        parts = [one for one in nodes(node, cst.Attribute) if isinstance(one, cst.Attribute)]
+        inner = {one.value for one in parts}
+        return (self._script.name(one) for one in parts if one not in inner)
 
     def asks_whole_model(self, statement: cst.CSTNode) -> bool:
         """Returns True for a statement, function or class that asks for what all layers made."""
