@@ -99,7 +99,7 @@ def _start(texts: Mapping[Path, str], root: Path) -> None:
 
 def _convert(task: _Task) -> tuple[Path, Conversion]:
     path, text, elsewhere, shim, makers = task
-    with _without_collections():
+    with _without_collections(text.count("\n")):
         modules = _modules[0]
         return path, convert(
             text,
@@ -111,9 +111,16 @@ def _convert(task: _Task) -> tuple[Path, Conversion]:
         )
 
 
+_uncollected: list[int] = []  # lines of each file that was converted since Python's collector has run
+
+
 @contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Keeps Python's collector from looking through large syntax trees again and again, which takes a fifth of the time."""
+def _without_collections(lines: int) -> Iterator[None]:
+    """Keeps Python's collector from looking through large syntax trees again and again, which takes half of the time.
+
+    Args:
+        lines: Lines of the file.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -121,4 +128,7 @@ def _without_collections() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-        gc.collect()
+        _uncollected.append(lines)
+        if sum(_uncollected) >= _LINES_OF_ONE:
+            _uncollected.clear()
+            gc.collect()

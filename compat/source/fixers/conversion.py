@@ -293,13 +293,14 @@ def _converted(
         if script.called(node) in _PATHS
     )
     classes, inside, shimmed, norms = _model_classes(script, changes, shim)
-    models = {name: written.name.value for name, written in classes.items()}
+    models = {name: one.name.value for name, one in classes.items()}
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
     moved = script.module.visit(
         _Calls(script, calls, classes, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)
     )
+    written = moved.code
     calls.used.update(
         name
         for name in (
@@ -314,14 +315,14 @@ def _converted(
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
-        if re.search(rf"\b{name}([(,)]|$)", moved.code, re.MULTILINE)
+        if re.search(rf"\b{name}([(,)]|$)", written, re.MULTILINE)
     )
     if calls.used and any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
-    if ELSEWHERE in calls.used or SHIM in moved.code:
+    if ELSEWHERE in calls.used or SHIM in written:
         calls.used.add(UNCHANGED)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
-    renamed = Script(moved.code)
+    renamed = Script(written)
     module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes, imported)
     whole = _with_header(module, calls, bool(classes))
     forget_nodes()
