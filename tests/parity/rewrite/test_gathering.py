@@ -41,8 +41,21 @@ def test_gradients_of_the_old_side_keep_their_names(tmp_path: Path) -> None:
         trace.write("step", call="train-0", step=1, loss=1.0)
         np.savez(trace.folder / "values" / "gradients-1.npz", **{"dense|kernel": np.ones(2), "dense_1|kernel": np.zeros(2)})
 
-    here, there = (dict(_steps(side, new, names, "at")[0].gradients()) for side in (old, new))
+    here, there = (dict(_steps(side, new, names, [1.0], "at")[0].gradients()) for side in (old, new))
 
     assert here["dense/kernel"].all()
     assert there["dense_1/kernel"].all()
     assert not there["dense/kernel"].any()
+
+
+def test_steps_have_the_loss_that_both_sides_minimize(tmp_path: Path) -> None:
+    """The old script reports the sum of two losses, and its first optimizer minimizes one: no cause is a loss that nothing minimizes."""
+    old, new = Trace(tmp_path / "old"), Trace(tmp_path / "new")
+    for trace, loss in ((old, 6.5), (new, 3.0)):
+        trace.make()
+        trace.write("step", call="train-0", step=1, loss=loss, iterations=[1])
+    old.write("minimized", index=1, loss=3.0)
+
+    found = gather(old, new)
+
+    assert [step.loss for step in (*found.old.steps, *found.new.steps)] == [3.0, 3.0]
