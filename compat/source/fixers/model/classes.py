@@ -26,7 +26,7 @@ from estimator_bridge.compat.source.fixers.model.flow import (
 from estimator_bridge.compat.source.fixers.model.function.analysis import INITIAL
 from estimator_bridge.compat.source.fixers.model.function.definitions import ASKED
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction
-from estimator_bridge.compat.source.fixers.model.function.whole_model import asked_scope, of_whole_model
+from estimator_bridge.compat.source.fixers.model.function.whole_model import COUNTED, asked_scope, of_whole_model
 from estimator_bridge.compat.source.fixers.model.layers import (
     EQUAL,
     VARIABLE,
@@ -695,7 +695,7 @@ class _InMethod(cst.CSTTransformer):
         if mode:
             return parsed(f'"{MODES[mode]}"')
         whole = of_whole_model(self._script, node)
-        if whole and not (self._updates and "self.trainable_variables" in whole):
+        if whole and not (self._updates and any(one in whole for one in ("self.trainable_variables", COUNTED))):
             return parsed(whole)
         if isinstance(node, cst.Call) and self._parts.makes_keras(node):
             if node not in self._made:

@@ -35,6 +35,10 @@ _TABLES = {
     "index_to_string_table_from_tensor": ("words_of_numbers", ("mapping", "default_value", "name")),
 }
 _LARS = ("learning_rate", "momentum", "weight_decay", "eeta", "epsilon", "name", "skip_list", "use_nesterov")
+_STACK = (
+    "cells_fw", "cells_bw", "inputs", "initial_states_fw", "initial_states_bw", "dtype", "sequence_length", "parallel_iterations",
+    "time_major", "scope",
+)  # fmt: skip
 _F1 = ("labels", "predictions", "weights", "num_thresholds", "metrics_collections", "updates_collections", "name")
 OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
@@ -42,6 +46,7 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
     **{f"{owner}.{name}": row for owner in ("contrib.lookup", "python.ops.lookup_ops") for name, row in _TABLES.items()},
     "contrib.metrics.f1_score": ("best_f1_score", _F1),
+    "contrib.rnn.stack_bidirectional_dynamic_rnn": ("outputs_of_stack", _STACK),
     "contrib.opt.LARSOptimizer": ("MomentumByNorms", _LARS),
     "contrib.opt.LazyAdamOptimizer": (
         "AdamOfGatheredRows",

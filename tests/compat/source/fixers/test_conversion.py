@@ -57,6 +57,7 @@ WHOLE = (
     "contrib_optimizers",
     "convolutions",
     "counted_names",
+    "depends_on_step",
     "derived_estimators",
     "exports",
     "float64",
@@ -86,6 +87,7 @@ WHOLE = (
     "returns_by_mode",
     "shared_and_named",
     "specs_by_mode",
+    "stacked_cells",
     "spectral",
     "tables",
     "teacher_forcing",
@@ -143,6 +145,8 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
     assert ended.returncode == 0, ended.stderr[-3000:]
     expected = {
         "adversarial": "step: 10",
+        "depends_on_step": "weight: 1.0000 of 120 predictions",
+        "stacked_cells": "loss below 1: True",
         "kept_by_methods": "loss below 1.2: True",
         "branches": "60 predictions",
         "builders": "80 predictions",
@@ -782,6 +786,40 @@ def test_a_table_may_have_the_name_of_a_printed_function() -> None:
     assert (
         "vars(keras_lookup_table)" in convert(changed(TABLES, "    words = lookup", "    lookup_table = words = lookup")).text
     )
+
+
+@pytest.mark.parametrize("shim", [False, True], ids=["layers", "shim"])
+@pytest.mark.parametrize(
+    ("line", "stays"),
+    [
+        ("tf.assign(kept, kept + 1.0)", True),
+        ("kept.assign_add(tf.ones([4]))", True),
+        ("unread = tf.assign_sub(kept, kept)", True),
+        ("hidden = tf.assign(kept, kept + 1.0) + hidden", False),
+    ],
+)
+def test_an_assignment_that_nothing_needs_is_marked(line: str, stays: bool, shim: bool) -> None:
+    """TensorFlow 1 does not run it, and a step of Keras would."""
+    network = """    with tf.variable_scope("net"):
+        kept = tf.get_variable("kept", [4], trainable=False)
+        hidden = tf.layers.dense(features["x"], 4) + kept
+        LINE
+    out = tf.layers.dense(hidden, 2)
+"""
+    before = (SCRIPTS / "depends_on_step.py").read_text()
+    begin, end = before.index("    hidden = tf.layers"), before.index("    if mode ==")
+    text = before[:begin] + network.replace("LINE", line) + before[end:]
+    marked = [change for change in convert(text, shim=shim).changes if "only if something else needs it" in change.message]
+    assert len(marked) == stays
+
+
+def test_a_step_that_nothing_counts_is_marked() -> None:
+    """TensorFlow 1's stays 0 then, and Keras counts."""
+    counted = (SCRIPTS / "depends_on_step.py").read_text()
+    assert convert(counted).complete
+    for argument in ("", ", global_step=None"):
+        conversion = convert(counted.replace(", global_step=step", argument))
+        assert any("which nothing here counts" in change.message for change in conversion.changes)
 
 
 def test_a_variable_behind_the_labels_is_marked() -> None:

@@ -41,13 +41,12 @@ from estimator_bridge.compat.source.fixers.model.function.effects import Effects
 from estimator_bridge.compat.source.fixers.model.function.metric_entries import NOT_ONE_DICT, MetricEntries
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.signatures import Signatures
-from estimator_bridge.compat.source.fixers.model.function.whole_model import of_whole_model
+from estimator_bridge.compat.source.fixers.model.function.whole_model import COUNTED, STEPS, of_whole_model
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.keras_calls import KerasCalls
 from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, is_keras, layer_function
 from estimator_bridge.compat.source.fixers.model.updates import (
     REBOUND,
-    STEPS,
     Updates,
     find_updates,
 )
@@ -335,7 +334,7 @@ class _Analysis:
     def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
         """Returns the statements that names need: those of the network, and those that need labels or trained variables."""
         needed = needed_for(names, one.statements)
-        later = [statement for statement in needed if self._found.asks_whole_model(statement)]
+        later = [statement for statement in needed if self._found.asks_whole_model(statement) - {COUNTED}]
         late_names = {name for statement in later for name in reads_and_writes(statement)[1]}
         tainted, _ = tainted_by({self._labels, *late_names} - {""}, needed)
         if self._reads_labels:

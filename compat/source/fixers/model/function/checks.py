@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
@@ -24,15 +25,20 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     unwrapped,
 )
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions, around
-from estimator_bridge.compat.source.fixers.model.function.whole_model import OF_WHOLE_MODEL, asked_scope, of_whole_model
+from estimator_bridge.compat.source.fixers.model.function.whole_model import (
+    COUNTED,
+    OF_WHOLE_MODEL,
+    STEPS,
+    asked_scope,
+    of_whole_model,
+)
 from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, layer_function
-from estimator_bridge.compat.source.fixers.model.updates import NORMS, STEPS, UPDATE_OPS, waits_for_checks
+from estimator_bridge.compat.source.fixers.model.updates import NORMS, UPDATE_OPS, waits_for_checks
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Script, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 _REFUSED = {
-    "tensorflow.train.get_global_step": "the network or its loss depends on the step; count steps in the model",
-    "tensorflow.train.get_or_create_global_step": "the network or its loss depends on the step; count steps in the model",
+    **dict.fromkeys(STEPS, "the network or its loss depends on the step, which nothing here counts; count steps in the model"),
     VARIABLE: "each step would make it anew; make it in __init__ of the model",
     "tensorflow.get_collection": "collections are not filled outside of a graph; keep the tensors in variables",
     "tensorflow.add_to_collection": "collections are not filled outside of a graph; keep the tensors in variables",
@@ -55,6 +61,10 @@ UNKNOWN = "what it calls is only known when the script runs, and may make layers
 _OUTSIDE = {"tensorflow", "keras", "tf_keras", "numpy", *sys.stdlib_module_names}
 """Packages whose objects are known, or make no layers."""
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
+_ASSIGNMENT = re.compile(r"(assign|scatter)(_\w+)?")
+"""Functions and methods that change a variable."""
+_COUNTING = ("minimize", "apply_gradients", "optimize_loss", "create_train_op", "assign_add", "get_train_op")
+"""Functions and methods that count a step, if they are given the count."""
 _OF_DICTS = frozenset(
     {"get", "items", "keys", "values", "copy", "pop", "setdefault", "update", "parse", "to_json", "add_hparam", "set_hparam"}
 )
@@ -95,6 +105,7 @@ class Checks:
             updates: True for one of updates that stay as they are.
             network: True for one whose variables the model has.
         """
+        self._check_assignments(() if updates else [statement])
         self._check_imported(statement, updates, network)
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         for call in calls:
@@ -121,6 +132,24 @@ class Checks:
                 raise UnconvertibleError(
                     statement, name, "it makes layers; write it as a layer of tf_keras that the model makes in __init__"
                 )
+
+    def _check_assignments(self, statements: Sequence[Statement]) -> None:
+        """Raises for an assignment to a variable that nothing needs: TensorFlow 1 does not run it, and a step of Keras does."""
+        own = [self._found.own[name] for name in self._found.reached(statements)[1]]
+        for one in (each for part in (*statements, *own) for each in nodes(part, cst.Expr, cst.Assign)):
+            value = one.value if isinstance(one, cst.Expr | cst.Assign) else None
+            bound = {simple_name(target.target) for target in one.targets} if isinstance(one, cst.Assign) else set()
+            method = value.func.attr.value if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) else ""
+            is_read = bound and (bound == {""} or bound & self._read)
+            if isinstance(value, cst.Call) and _ASSIGNMENT.fullmatch(method) and not is_read:
+                message = "TensorFlow 1 runs it only if something else needs it, and a step of Keras always; take it away, or give its value to what follows"
+                raise UnconvertibleError(one, code(value.func), message)
+
+    @functools.cached_property
+    def _read(self) -> set[str]:
+        """Names that the model function and its own functions read."""
+        parts = [*self._body, *(one for one in self._found.own.values() if isinstance(one, cst.FunctionDef))]
+        return {name for one in parts for name in reads_and_writes(one)[0]}
 
     def check_asked(self, statement: Statement) -> None:
         """Raises for a function that asks for what all layers made: outside of a graph, there is none that it finds."""
@@ -188,7 +217,9 @@ class Checks:
         """Raises for a name of TensorFlow that a class cannot contain."""
         calls = [node for node in nodes(statement, cst.Call) if isinstance(node, cst.Call)]
         respelled = {self._script.called(call) for call in calls if is_respelled(self._script.called(call), call)}
-        replaced = {call.func for call in calls if of_whole_model(self._script, call) or self._is_in_graph(call, updates)}
+        asked = {call.func: of_whole_model(self._script, call) for call in calls}
+        replaced = {call.func for call in calls if self._is_in_graph(call, updates)}
+        replaced |= {function for function, whole in asked.items() if whole and (whole != COUNTED or self._counts_steps)}
         replaced |= {call.func for call in calls if network and self._script.called(call) == VARIABLE}
         self.frozen.update(self._script.origin(call) for call in calls if self._is_frozen(call))
         self.always.update(self._script.origin(call) for call in calls if self._always_trains(call))
@@ -210,6 +241,22 @@ class Checks:
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), message)
             if name in NORMS and node not in {call.func for call in calls} and not self._found.updates_run(code(statement)):
                 raise UnconvertibleError(statement, name.replace("tensorflow", "tf", 1), _NEVER_UPDATED)
+
+    @functools.cached_property
+    def _counts_steps(self) -> bool:
+        """Returns True if an optimizer or an update gets the count of steps: else TensorFlow 1 counts none, and Keras does."""
+        calls = [one for one in nodes(self._function, cst.Call) if isinstance(one, cst.Call)]
+        named = {
+            simple_name(assigned_target(one))
+            for one in unwrapped(self._body)
+            if self._script.called(assigned_value(one)) in STEPS
+        }
+        return any(
+            self._script.called(each.value) in STEPS or simple_name(each.value) in named
+            for call in calls
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _COUNTING
+            for each in call.args
+        )
 
     def _is_in_graph(self, call: cst.Call, updates: bool) -> bool:
         """Returns True for a call that the graph of a step answers as that of TensorFlow 1 did."""

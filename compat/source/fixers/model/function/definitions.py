@@ -86,9 +86,9 @@ class Definitions:
         inner = {one.value for one in parts}
         return (self._script.name(one) for one in parts if one not in inner)
 
-    def asks_whole_model(self, statement: cst.CSTNode) -> bool:
-        """Returns True for a statement, function or class that asks for what all layers made."""
-        return any(of_whole_model(self._script, node) for node in nodes(statement, cst.Call))
+    def asks_whole_model(self, statement: cst.CSTNode) -> set[str]:
+        """Returns what a statement, function or class asks the model for: what all layers made, or the count of steps."""
+        return {of_whole_model(self._script, node) for node in nodes(statement, cst.Call)} - {""}
 
     def updates_run(self, text: str) -> bool:
         """Returns True if the updates of batch norm in a source text are run."""

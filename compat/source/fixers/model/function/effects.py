@@ -24,6 +24,10 @@ _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|c
 """Calls of a logger, wherever it was made."""
 
 
+_CHECKS_SHAPE = re.compile(r".*\.(shape|get_shape\(\))\.assert_\w+", re.DOTALL)
+"""Checks of shapes, which the graph does not contain."""
+
+
 _CHANGES = re.compile(r"(tensorflow|keras|tf_keras|numpy|random)\b")
 """Packages whose functions change what is computed though nothing reads their value, such as seeds."""
 
@@ -54,7 +58,7 @@ class Effects:
             return all(self.is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
         prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
-        prints |= isinstance(effect, cst.Call) and _LOGS.fullmatch(code(effect.func)) is not None
+        prints |= isinstance(effect, cst.Call) and any(one.fullmatch(code(effect.func)) for one in (_LOGS, _CHECKS_SHAPE))
         name = self._script.called(effect)
         prints |= isinstance(effect, cst.Call) and self._adds_to_own(effect)
         prints |= bool(name) and not _CHANGES.match(name) and not self._script.may_make_layers(name)

@@ -9,14 +9,21 @@ import libcst as cst
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 _TRAINED = "self.trainable_variables"
+COUNTED = "self.optimizer.iterations"
+STEPS = tuple(
+    f"tensorflow.{module}.{function}"
+    for module in ("train", "contrib.framework")
+    for function in ("get_global_step", "get_or_create_global_step")
+)
 OF_WHOLE_MODEL = {
+    **dict.fromkeys(STEPS, COUNTED),
     "tensorflow.trainable_variables": _TRAINED,
     "tensorflow.losses.get_regularization_loss": "tf.add_n(self.losses)",
     "tensorflow.losses.get_regularization_losses": "self.losses",
     "tensorflow.GraphKeys.REGULARIZATION_LOSSES": "self.losses",
     "tensorflow.GraphKeys.TRAINABLE_VARIABLES": _TRAINED,
 }
-"""Calls and collections that have what all layers made, and what a method of the model asks."""
+"""Calls and collections that have what all layers made, or the count of steps, and what a method of the model asks."""
 _PLAIN_SCOPE = re.compile(r"[\w/ -]*")
 
 
