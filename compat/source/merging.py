@@ -234,12 +234,20 @@ class Modules:
         for file in filter(None, map(self.file, self.paths)):
             called = {one.func for one in ast.walk(file.tree) if isinstance(one, ast.Call)}
             chains = [(one in called, meaning) for one, meaning in file.chains if isinstance(one, ast.Attribute) and meaning]
-            named = [meaning for is_called, meaning in chains if not is_called or self._is_of_a_name(file, meaning)]
+            named = [
+                meaning
+                for is_called, meaning in chains
+                if not is_called or self._is_of_a_name(file, meaning) or self._is_class(file, meaning)
+            ]
             for origin in (*(origin for origin, *_ in file.names.imports), *named):
                 for target in (self.definition(file, origin), self.found(file, origin)):
                     if target is not None and target[0] is not file and target[1]:
                         found[target[0].path].add(target[1])
         return {path: frozenset(names) for path, names in found.items()}
+
+    def _is_class(self, file: _File, dotted: str) -> bool:
+        found = self.definition(file, dotted)
+        return found is not None and isinstance(found[0].definitions[found[1]], ast.ClassDef)
 
     def _is_of_a_name(self, file: _File, dotted: str) -> bool:
         """Returns True for an attribute of a name in another module: ``nets.slim.conv2d``."""
@@ -271,7 +279,8 @@ class Modules:
     def _import_root(self, script: Path) -> Path:
         """Returns the folder from which a script imports its modules, if that is not the one of all files: ``sdk/src`` of ``sdk/src/nets/fm.py``."""
         file = self.file(script)
-        origins = [origin for origin, *_ in file.names.imports if not origin.startswith(".")] if file is not None else []
+        names = (*file.names.imports, *file.names.stars) if file is not None else ()
+        origins = [origin for origin, *_ in names if not origin.startswith(".")]
         placed = [self._placed(file, origin) for origin in origins] if file is not None else []
         folders = {one[0] for one in placed if one is not None and one[0] != script.parent}
         return self.root if self.root in folders else max(folders, key=lambda one: len(one.parts), default=self.root)

@@ -16,6 +16,7 @@ _MAKES = re.compile(
 _MOST = 30
 _OF_DICTS = ("get", "items", "keys", "values", "copy", "format")
 _ESTIMATOR = re.compile(r"^(\w+\.)*Estimator$")
+_BY_NAME = ("getattr", "hasattr", "setattr", "delattr")
 _NO_BASE = ("object", "abc.ABC", "ABC")
 _Edits = dict[tuple[int, int], tuple[int, str]]
 _Function = ast.FunctionDef
@@ -193,7 +194,17 @@ class _Step:
         if reached is None or any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(method)):
             return None
         uses = [one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and one.attr == method.name]
-        if (is_imported and not uses) or any(not isinstance(one.value, ast.Name) for one in uses):
+        inside = {*ast.walk(owner)}
+        made = {
+            target.id
+            for one in ast.walk(self._tree)
+            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and _is_name(one.value.func, owner.name)
+            for target in one.targets
+            if isinstance(target, ast.Name)
+        }
+        own = [one for one in uses if one in inside and _is_of_self(one)]
+        of_objects = [one for one in uses if isinstance(one.value, ast.Name) and one.value.id in made]
+        if (is_imported and not uses) or len(own) + len(of_objects) < len(uses):
             return None
         given = [
             one.value
@@ -267,7 +278,20 @@ class _Step:
         known |= {each for one in every if isinstance(one, ast.Call) and _is_name(one.func, "super") for each in one.args}
         whole = {one for one in every if _is_name(one, "self")} - known
         has_base = not all(ast.unparse(base) in _NO_BASE for base in owner.bases)
-        is_asked = others or whole or has_base or names & of_class or any(stored & {*ast.walk(one)} for one in deeper)
+        asking = (one for one in ast.walk(self._tree) if isinstance(one, ast.Call) and ast.unparse(one.func) in _BY_NAME)
+        by_name = {each.value for one in asking for each in one.args if isinstance(each, ast.Constant)}
+        by_name |= {"vars", "__dict__"} & {
+            *self._taken(),
+            *(one.attr for one in ast.walk(self._tree) if isinstance(one, ast.Attribute)),
+        }
+        is_asked = (
+            others
+            or whole
+            or has_base
+            or by_name & {*names, "vars", "__dict__"}
+            or names & of_class
+            or any(stored & {*ast.walk(one)} for one in deeper)
+        )
         return None if names and is_asked else sorted(names)
 
     def _may_make_layers(self, called: ast.expr, methods: Mapping[str, _Function]) -> bool:

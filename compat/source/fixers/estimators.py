@@ -304,6 +304,8 @@ class EstimatorCalls:
             for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget, cst.For, cst.AsName)
             for name in _bound(node)
         }
+        own = {one.name.value for one in nodes(script.module, cst.ClassDef) if isinstance(one, cst.ClassDef)}
+        self._objects = {name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in own}
         functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         returned = [(one.name.value, simple_name(returned_value(one.body.body[-1]))) for one in functions if one.body.body]
         names = {name for name, _ in returned}
@@ -661,7 +663,8 @@ class EstimatorCalls:
     def _is_factory(self, function: cst.BaseExpression) -> bool:
         """Returns True for a function, of this or of another module, that returns what was a model function."""
         imported = self._script.name(function).lstrip(".")
-        of_object = isinstance(function, cst.Attribute) and not imported and isinstance(function.value, cst.Name)
+        owner = simple_name(function.value) if isinstance(function, cst.Attribute) else ""
+        of_object = owner == "self" or owner in self._objects
         name = cst.ensure_type(function, cst.Attribute).attr.value if of_object else simple_name(function)
         return name in self.factories or self._classes.get(imported) == ""
 

@@ -178,6 +178,10 @@ def test_a_script_in_a_folder_that_no_import_can_name(place: str) -> None:
     assert "from net import sizes" in lines
     assert not any("my-sdk" in line or ".." in line for line in lines)
     ast.parse(found.text)
+    stars = SCRIPT.replace("from net.blocks import build, WIDTH", "from net.blocks import *").replace(
+        "from net import heads as H", "import net.heads as H"
+    )
+    assert "from net import sizes" in merged({**files, f"my-sdk/src/{place}": stars})[f"my-sdk/src/{place}"].text.split("\n")
 
 
 def test_a_function_may_have_its_modules_name() -> None:

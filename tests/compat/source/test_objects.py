@@ -117,9 +117,22 @@ def test_a_method_becomes_a_function_that_returns_the_model_function() -> None:
         KEEPING + "        return vars(self)\n",
         KEEPING.replace("class Trainer:", "class Trainer(Runner):"),
         KEEPING.replace("self.net = net", "self.net = noted(self, net)"),
+        KEEPING + "\nprint(hasattr(trainer, 'net'))\n",
         METHOD.replace("model_fn=self._model_fn", "model_fn=wrapped(self._model_fn)"),
+        METHOD.replace("    def run(self):", "class Runner(Trainer):\n    def run(self):"),
+        METHOD.replace("model_fn=self._model_fn", "model_fn=other._model_fn"),
     ],
-    ids=["may make layers", "read elsewhere", "seen as a whole", "read by a base", "given to others", "passed on"],
+    ids=[
+        "may make layers",
+        "read elsewhere",
+        "seen as a whole",
+        "read by a base",
+        "given to others",
+        "asked by name",
+        "passed on",
+        "of a derived class",
+        "of another object",
+    ],
 )
 def test_a_method_with_a_use_that_is_not_known_stays(text: str) -> None:
     check_noop(text)

@@ -212,11 +212,15 @@ def translated(script: Script, old: cst.Call, new: cst.Call) -> tuple[str, str, 
 
 
 def default_name(script: Script, call: cst.Call) -> str:
-    """Returns the name that TensorFlow 1 gives to the first layer of a call without a name; empty for all other calls."""
+    """Returns the name that TensorFlow 1 gives to the first layer of a call if it asks for none; empty for calls of other functions."""
     name = layer_function(script.called(call))
+    return _RENAMED.get(name, (name.rpartition(".")[2],))[0]
+
+
+def asked_name(call: cst.Call) -> cst.BaseExpression:
+    """Returns the name that a call asks for its layer, or None as an expression."""
     named = {one.keyword.value: one.value for one in call.args if one.keyword is not None}
-    asked = named.get("name", named.get("scope"))
-    return "" if asked is not None and code(asked) != "None" else _RENAMED.get(name, (name.rpartition(".")[2],))[0]
+    return named.get("name", named.get("scope", cst.Name("None")))
 
 
 def of_network(script: Script, old: cst.Call, new: cst.Call) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence, Set
@@ -17,6 +17,7 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     DEFAULTS,
     FUSED_NORMS,
     TRAINING,
+    asked_name,
     default_name,
     in_snake_case,
     translated,
@@ -36,6 +37,10 @@ _ELSEWHERE = "make the layer in __init__"
 _PERHAPS = (cst.If, cst.While, cst.Try)
 """Blocks whose statements need not run."""
 _COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_NOT_ONCE = (cst.For, cst.While, cst.Try, cst.Lambda, cst.IfExp, *_COMPREHENSIONS)
+"""Parts of a network that may run several times, or not at all."""
+_ITERATORS = ("zip", "map", "filter", "enumerate", "reversed", "iter")
+"""Functions whose results can be looked through only once."""
 _WITHOUT_VARIABLES = ("dropout", "flatten", "max_pooling1d", "max_pooling2d", "average_pooling1d", "average_pooling2d")
 """Layers whose names nothing asks for."""
 _NUMBERS = ("int", "float", "len", "max", "min", "str")
@@ -104,7 +109,11 @@ class Lifting:
         self._own = own
         self.keeps_names = keeps_names
         self._bound = {name for statement in network for name in reads_and_writes(statement)[1]}
-        self._counter = "turn" if "turn" not in self._bound else "turn_of_loop"  # variable that counts the turns of a loop
+        taken = {simple_name(one) for part in (*network, script.module) for one in nodes(part, cst.Name)}
+        numbered = (f"turn_{number}" for number in itertools.count(2))
+        self._counter = next(
+            name for name in itertools.chain(["turn"], numbered) if name not in taken
+        )  # counts the turns of a loop
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
@@ -114,7 +123,14 @@ class Lifting:
         self._before: dict[cst.CSTNode, tuple[cst.If, Counter[tuple[cst.With | None, str]]]] = {}  # of the other branch
         self._after: dict[cst.CSTNode, Counter[tuple[cst.With | None, str]]] = {}  # the first branch of a test
         self._readers: dict[str, cst.Call] = {}  # names of which layers were made
-        self._given = _constants(script)  # last values of names, of those that depend on nothing in the network
+        self._given: dict[str, cst.BaseExpression] = {}  # last values of names, of those that depend on nothing in the network
+        self._constants = _constants(script)
+        assigns = [one for part in (script.module, *lines) for one in nodes(part, cst.Assign) if isinstance(one, cst.Assign)]
+        self._iterators = {
+            simple_name(target.target) for one in assigns if _is_iterator(one.value) for target in one.targets
+        } - {""}
+        self._entered: dict[str, set[cst.With]] = {}  # blocks that open a scope, by the scope's name
+        self._counting = set[str]()  # scopes with names that loops count
         self._opened: list[tuple[set[str], set[str]]] = [
             (set(), set())
         ]  # names in each scope: those that are written, and counted ones
@@ -268,6 +284,9 @@ class Lifting:
         self._note(old, default, asked, pieces)
         iterables = [self.resolved(loop.iter) for loop in place.loops]
         targets = [name for loop in place.loops for name in reads_and_writes(loop.target)[0]]
+        if any(loop in self.items and simple_name(loop.iter) in self._iterators for loop in place.loops):
+            message = "the loop runs over an iterator, which ends with the first list of layers; give it a list"
+            raise UnconvertibleError(old, code(old.func), message)
         if len({*targets}) < len(targets):
             raise UnconvertibleError(old, code(old.func), f"two loops around it give one name a value; {_ELSEWHERE}")
         self._check(old, [*given.values(), *pieces, *iterables], place.loops, {self._counter})
@@ -287,6 +306,7 @@ class Lifting:
                 )
                 turn = f"{self._counter}, {target} in enumerate({code(iterable)})"
             made = f"[{made} for {turn}]"
+        self._check_entered(old, (keras, name), pieces, place)
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
         return f"{self._item(attribute, place.loops)}({', '.join(inputs)})"
 
@@ -346,7 +366,8 @@ class Lifting:
         name = name if name is not None else self._number(old, default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
         scopes = [self.resolved(one, of_name=True) for _, one in place.scopes]
-        if not all(simple_name(one) in turns or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
+        named = turns | self._constants
+        if not all(simple_name(one) in named or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
         read = {one for piece in pieces for one in reads_and_writes(piece)[0]}
@@ -387,7 +408,7 @@ class Lifting:
             raise UnconvertibleError(old, code(old.func), message)
         if any(scope is None or loop in {*nodes(scope, cst.For)} for loop in place.loops):
             each, inside = self._of_each_turn(default, place), {*nodes(place.loops[0], cst.If)}
-            if each is None or len(place.loops) > 1:
+            if not each or len(place.loops) > 1 or simple_name(place.loops[0].iter) in self._iterators:
                 return cst.SimpleString(f'"{default}"')
             if all(one.loop is not place.loops[0] for one in turns):
                 around = {test: side for test, side in self._branches.items() if test not in inside}
@@ -402,8 +423,23 @@ class Lifting:
         """Returns how many layers of a kind, without names, a loop makes in each turn; None if it is not known."""
         if not place.loops:
             return None
-        scopes = {scope for scope, _ in place.scopes}
-        return _every_time(self._script, place.loops[0].body, default, scopes)
+        counting = _Counting(self._script, default, {scope for scope, _ in place.scopes}, dict(self._given))
+        return counting.of(place.loops[0].body)
+
+    def _check_entered(self, old: cst.Call, key: tuple[str, str], pieces: Sequence[cst.BaseExpression], place: Place) -> None:
+        """Raises for a new layer in a scope that is entered again and whose names a loop counts: it may be one of those from before."""
+        if not pieces or not place.scopes:
+            return
+        scope = _joined(pieces[:-1])
+        entered = self._entered.setdefault(scope, set())
+        entered.add(place.scopes[-1][0])
+        if self._counter in reads_and_writes(pieces[-1])[0]:
+            self._counting.add(scope)
+        if scope in self._counting and len(entered) > 1 and key not in self._named:
+            message = (
+                f"its scope is entered again, where it may be a layer from before, whose number a loop counts; {_ELSEWHERE}"
+            )
+            raise UnconvertibleError(old, code(old.func), message)
 
     def _attribute(self, old: cst.Call, key: tuple[str, str], base: str, made: str) -> str:
         """Returns the attribute of a layer with the name of another one, or of a new layer."""
@@ -488,25 +524,57 @@ class Lifting:
         self._readers.update(dict.fromkeys(read, old))
 
 
-def _every_time(script: Script, node: cst.CSTNode, default: str, scopes: Set[cst.CSTNode]) -> int | None:
-    """Returns how many layers of a kind, without names, a node makes outside of other scopes than those that are given; None if it varies."""
-    if isinstance(node, cst.Break | cst.Continue):
-        return None
-    opens = isinstance(node, cst.With) and any(script.called(one.item) == "tensorflow.variable_scope" for one in node.items)
-    if opens and node not in scopes:
-        return 0
-    counts = [_every_time(script, one, default, scopes) for one in children(node)]
-    if isinstance(node, cst.If):
-        branches = [_every_time(script, node.body, default, scopes), 0]
-        if node.orelse is not None:
-            branches[1] = _every_time(script, node.orelse, default, scopes)
-        counts = [branches[0] if branches[0] == branches[1] else None]
-    if isinstance(node, (cst.For, cst.While, cst.Try, cst.Lambda, cst.IfExp, *_COMPREHENSIONS)) and any(
-        one != 0 for one in counts
-    ):
-        return None
-    own = int(isinstance(node, cst.Call) and default_name(script, node) == default)
-    return None if None in counts else own + sum(filter(None, counts))
+class _Counting:
+    """Counts layers of one kind, without names.
+
+    Args:
+        script: Script around the network.
+        default: Name of the kind.
+        scopes: Blocks whose scopes count; others have numbers of their own.
+        known: Values of names before.
+    """
+
+    def __init__(self, script: Script, default: str, scopes: Set[cst.CSTNode], known: dict[str, cst.BaseExpression]) -> None:
+        self._script, self._default, self._scopes, self._known = script, default, scopes, known
+
+    def of(self, node: cst.CSTNode) -> int | None:
+        """Returns how many layers a node makes; None if it is not always the same."""
+        if isinstance(node, cst.Break | cst.Continue):
+            return None
+        opens = isinstance(node, cst.With) and any(
+            self._script.called(one.item) == "tensorflow.variable_scope" for one in node.items
+        )
+        if opens and node not in self._scopes:
+            return 0
+        if isinstance(node, cst.If):
+            before = dict(self._known)
+            first = self.of(node.body)
+            self._known = before
+            other = self.of(node.orelse) if node.orelse is not None else 0
+            self._known = {name: one for name, one in before.items() if name not in reads_and_writes(node)[1]}
+            counts = [self.of(node.test), first if first == other else None]
+        else:
+            counts = [self.of(one) for one in children(node)]
+        if isinstance(node, _NOT_ONCE) and any(one != 0 for one in counts):
+            return None
+        if isinstance(node, cst.SimpleStatementLine):
+            values = {name: plain_value(node, name) for name in reads_and_writes(node)[1]}
+            self._known |= {name: one if one is not None else parsed("...") for name, one in values.items()}
+        own = self._own(node) if isinstance(node, cst.Call) else 0
+        return None if own is None or None in counts else own + sum(filter(None, counts))
+
+    def _own(self, call: cst.Call) -> int | None:
+        if default_name(self._script, call) != self._default:
+            return 0
+        name = with_values(asked_name(call), self._known)
+        if any(nodes(name, cst.SimpleString, cst.FormattedString)):
+            return 0
+        return 1 if code(name) == "None" else None
+
+
+def _is_iterator(value: cst.BaseExpression) -> bool:
+    """Returns True for what can be looked through only once."""
+    return isinstance(value, cst.GeneratorExp) or (isinstance(value, cst.Call) and simple_name(value.func) in _ITERATORS)
 
 
 def _times(each: int, number: str) -> str:
@@ -515,19 +583,15 @@ def _times(each: int, number: str) -> str:
 
 def _length(iterable: cst.BaseExpression) -> str:
     """Returns the expression of how many turns a loop has."""
-    is_iterator = isinstance(iterable, cst.Call) and simple_name(iterable.func) != "range"
-    return f"len([*{code(iterable)}])" if is_iterator else f"len({code(iterable)})"
+    is_call = isinstance(iterable, cst.Call) and simple_name(iterable.func) != "range"
+    return f"len([*{code(iterable)}])" if is_call or isinstance(iterable, cst.GeneratorExp) else f"len({code(iterable)})"
 
 
-def _constants(script: Script) -> dict[str, cst.BaseExpression]:
-    """Returns the texts that a script's own statements give to names which get no other value anywhere."""
-    tree = ast.parse(script.module.code)
-    stored = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load))
-    stored.update(one.arg for one in ast.walk(tree) if isinstance(one, ast.arg))
+def _constants(script: Script) -> set[str]:
+    """Returns the names that a script's own statements give a text."""
     statements = [one.body[0] for one in script.module.body if isinstance(one, cst.SimpleStatementLine)]
     texts = [one for one in statements if isinstance(one, cst.Assign) and isinstance(one.value, cst.SimpleString)]
-    names = {simple_name(one.targets[0].target): one.value for one in texts}
-    return {name: value for name, value in names.items() if stored[name] == 1}
+    return {simple_name(one.targets[0].target) for one in texts} - {""}
 
 
 def _is_written(name: cst.BaseExpression) -> bool:

@@ -788,6 +788,58 @@ def test_a_table_may_have_the_name_of_a_printed_function() -> None:
     )
 
 
+IN_LOOPS = """import tensorflow as tf
+turn, sizes = 3, [4, 5]
+
+
+def conv(x, size, name=None):
+    return tf.layers.conv1d(x, size, 1, name=name)
+
+
+def model_fn(features, labels, mode):
+    net = features["x"]
+    pairs = zip(sizes, sizes)
+    with tf.variable_scope("a"):
+LINES
+    out = tf.layers.dense(tf.layers.flatten(net), turn, name="out")
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, out)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, out)
+    train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, out, loss, train_op)
+"""
+LOOP = """        for size in sizes:
+            net = conv(net, size)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (LOOP, ['str(turn_2) if turn_2 else ""']),
+        (LOOP + "            net = conv(net, turn)\n", ['str(2 * turn_2) if 2 * turn_2 else ""', "str(2 * turn_2 + 1)"]),
+        (
+            LOOP + "        net = conv(net, 2)\n        for size in sizes:\n            net = conv(net, size)\n",
+            ["str(len(sizes) + turn_2 + 1)"],
+        ),
+        (LOOP.replace("sizes:", "pairs:").replace("size in", "size, more in"), "its name is the same in each turn"),
+        (
+            "        net = conv(net, 4)\n    with tf.variable_scope('a', reuse=tf.AUTO_REUSE):\n" + LOOP,
+            "its scope is entered again",
+        ),
+    ],
+    ids=["helper", "two a turn", "two loops", "iterator", "entered again"],
+)
+def test_layers_without_names_in_loops(lines: str, found: list[str] | str) -> None:
+    """Those of a helper that may be given a name, too; the variable that counts turns is none of the script's."""
+    conversion = convert(IN_LOOPS.replace("LINES", lines.rstrip()))
+    if isinstance(found, str):
+        assert any(found in change.message for change in conversion.changes)
+    else:
+        assert conversion.complete
+        assert all(f'"a/conv1d" + ("_" + {number})' in conversion.text for number in found)
+
+
 @pytest.mark.parametrize("shim", [False, True], ids=["layers", "shim"])
 @pytest.mark.parametrize(
     ("line", "stays"),

@@ -343,7 +343,7 @@ class _Analysis:
         late = self._with_those_of_training(one, needed, late)
         network = [statement for statement in needed if statement not in late]
         for statement in needed:
-            self._checks.check(statement, network=True)
+            self._checks.check(statement, network=True, late=statement in late)
             self._checks.check_asked(statement)
             for name in self._found.reached([statement])[0] & OF_GRAPHS:
                 message = "there is no graph that has them; use the model's own variables"

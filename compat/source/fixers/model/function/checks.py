@@ -97,13 +97,14 @@ class Checks:
         self.always: set[cst.CSTNode] = set()
         """Calls of batch norm that train in evaluations, too."""
 
-    def check(self, statement: Statement, updates: bool = False, network: bool = False) -> None:
+    def check(self, statement: Statement, updates: bool = False, network: bool = False, late: bool = False) -> None:
         """Raises for what a class cannot contain.
 
         Args:
             statement: Statement of the model function.
             updates: True for one of updates that stay as they are.
             network: True for one whose variables the model has.
+            late: True for one behind the labels.
         """
         self._check_assignments(() if updates else [statement])
         self._check_imported(statement, updates, network)
@@ -122,7 +123,7 @@ class Checks:
             self._check_reached(statement, updates)
             return
         for call in calls:
-            if self.is_of_unknown(call) and not self.is_loss(call):
+            if self.is_of_unknown(call) and not (late and self.is_loss(call)):
                 raise UnconvertibleError(statement, code(call.func), UNKNOWN)
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _DEFAULTS_OF_SCOPES:
                 message = "layers of Keras take nothing from scopes; give it to each layer"
@@ -176,7 +177,7 @@ class Checks:
         return is_looked_up or (simple_name(owner) in given and method not in _OF_DICTS)
 
     def is_loss(self, call: cst.Call) -> bool:
-        """Returns True for a call that gets the labels without the features: it makes no layers."""
+        """Returns True for a call that gets the labels without the features: behind the labels, it makes no layers."""
         read = {name for one in call.args for name in reads_and_writes(one.value)[0]}
         return bool(read & self._of_labels) and not read & self._of_features
 

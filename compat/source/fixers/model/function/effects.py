@@ -24,7 +24,9 @@ _LOGS = re.compile(r"_?(log|logger|LOG|LOGGER)\.(debug|info|warn|warning|error|c
 """Calls of a logger, wherever it was made."""
 
 
-_CHECKS_SHAPE = re.compile(r".*\.(shape|get_shape\(\))\.assert_\w+", re.DOTALL)
+_CHECKS_SHAPE = re.compile(
+    r"[\w.\[\]\"']+\.(shape|get_shape\(\))\.assert_(has_rank|same_rank|is_compatible_with|is_fully_defined)"
+)
 """Checks of shapes, which the graph does not contain."""
 
 
