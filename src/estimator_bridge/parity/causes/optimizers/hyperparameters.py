@@ -114,7 +114,12 @@ def initial_accumulators(evidence: Evidence) -> Iterator[Cause]:
     if different:
         here, there = (_constant(side[different[0]]) for side in (old, new))
         seen = f"{some(different)}: old {here:.6g} at the start, new {'several values' if there is None else f'{there:.6g}'}."
-        change = f"Give the new optimizer initial_accumulator_value={here:.6g} (RMSProp of TensorFlow 1 starts with 1, Keras' with 0)."
+        change = f"Give the new optimizer initial_accumulator_value={here:.6g}."
+        if all("/RMSProp" in name for name in different):
+            change = (
+                f"Keras' RMSprop starts with 0, and takes no other value: assign {here:.6g} to these slots before the first step, "
+                "as scripts of convert source do."
+            )
         yield Cause(CauseName.ACCUMULATORS, seen, change, 0, tuple(different))
 
 
