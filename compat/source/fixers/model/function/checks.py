@@ -61,7 +61,7 @@ UNKNOWN = "what it calls is only known when the script runs, and may make layers
 _OUTSIDE = {"tensorflow", "keras", "tf_keras", "numpy", *sys.stdlib_module_names}
 """Packages whose objects are known, or make no layers."""
 _NEVER_UPDATED = "its moving averages are never updated, for UPDATE_OPS is not run; decide if that is meant"
-_ASSIGNMENT = re.compile(r"(assign|scatter)(_\w+)?")
+_ASSIGNMENT = re.compile(r"assign(_\w+)?|scatter_(nd_)?(add|div|max|min|mul|sub|update)")
 """Functions and methods that change a variable."""
 _COUNTING = ("minimize", "apply_gradients", "optimize_loss", "create_train_op", "assign_add", "get_train_op")
 """Functions and methods that count a step, if they are given the count."""
@@ -149,8 +149,7 @@ class Checks:
     @functools.cached_property
     def _read(self) -> set[str]:
         """Names that the model function and its own functions read."""
-        parts = [*self._body, *(one for one in self._found.own.values() if isinstance(one, cst.FunctionDef))]
-        return {name for one in parts for name in reads_and_writes(one)[0]}
+        return {name for one in (*self._body, *self._found.own.values()) for name in reads_and_writes(one)[0]}
 
     def check_asked(self, statement: Statement) -> None:
         """Raises for a function that asks for what all layers made: outside of a graph, there is none that it finds."""
