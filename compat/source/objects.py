@@ -223,16 +223,9 @@ class _Step:
         indent = " " * (method.col_offset + 4)
         moved = [method, *map(methods.__getitem__, reached)]
         kept = self._kept_in_a_call(owner, moved)
-        if (
-            kept is None
-            or (kept and is_imported)
-            or any(
-                self._may_make_layers(one.func, methods)
-                for each in moved
-                for one in ast.walk(each)
-                if isinstance(one, ast.Call)
-            )
-        ):
+        calls = [one.func for each in moved for one in ast.walk(each) if isinstance(one, ast.Call)]
+        unknown = [one for one in calls if self._may_make_layers(one, methods)]
+        if kept is None or (kept and is_imported) or unknown:
             return None  # the model would keep tensors of the first call, or make layers in each call
         taken = self._taken()
         spelled = {name: f"{name.strip('_')}_of_{owner.name}" for name in (*reached, *kept)}
@@ -270,9 +263,9 @@ class _Step:
         names = {one.attr for one in stored if _is_of_self(one)}
         deeper = (one for one in inside - {*moved} if isinstance(one, _Function | ast.Lambda))
         others = {one for one in ast.walk(self._tree) if isinstance(one, ast.Attribute) and one.attr in names} - inside
-        of_class = {
-            name for part in owner.body for name in ([part.name] if isinstance(part, _Function) else _bound_names(part))
-        }
+        others_of_class = [part for part in owner.body if not isinstance(part, _Function)]
+        of_class = {one.name for one in owner.body if isinstance(one, _Function)}
+        of_class |= {one.id for part in others_of_class for one in ast.walk(part) if isinstance(one, ast.Name)}
         every = {*ast.walk(owner)}
         known = {one.value for one in every if _is_of_self(one) and one.attr != "__dict__"}
         known |= {each for one in every if isinstance(one, ast.Call) and _is_name(one.func, "super") for each in one.args}
@@ -649,10 +642,10 @@ def _members(line: list[ast.ClassDef]) -> tuple[_Methods, dict[str, ast.Assign]]
     return methods, constants
 
 
-def _bound_names(function: ast.stmt) -> set[str]:
+def _bound_names(function: _Function) -> set[str]:
     """Returns the names that a function binds: its parameters, and what it assigns, imports or defines."""
     names = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    names |= {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
+    names |= {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
     return names | {one.name for one in ast.walk(function) if isinstance(one, _Function) and one is not function}
 
 

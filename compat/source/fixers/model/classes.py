@@ -38,7 +38,7 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     of_core,
     of_network,
 )
-from estimator_bridge.compat.source.fixers.model.lifting import OF_LAYERS, Lifting, Place, plain_value
+from estimator_bridge.compat.source.fixers.model.lifting import OF_LAYERS, Lifting, Place, plain_value, target_of
 from estimator_bridge.compat.source.fixers.script import SPEC, Script, arguments, code, makes, nodes, parsed, simple_name
 
 _CLASS = """
@@ -683,9 +683,8 @@ class _InMethod(cst.CSTTransformer):
         items = self._lifting.items.get(old) if self._lifting is not None else None
         if not items:
             return new
-        first = f"({code(old.target)})" if isinstance(old.target, cst.Tuple) and not old.target.lpar else code(old.target)
         header = cst.parse_statement(
-            f"for {', '.join([first, *items.values()])} in zip({', '.join([code(old.iter), *items])}):\n    pass\n"
+            f"for {', '.join([target_of(old), *items.values()])} in zip({', '.join([code(old.iter), *items])}):\n    pass\n"
         )
         assert isinstance(header, cst.For)
         return new.with_changes(target=header.target, iter=header.iter)

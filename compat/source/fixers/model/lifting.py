@@ -111,9 +111,7 @@ class Lifting:
         self._bound = {name for statement in network for name in reads_and_writes(statement)[1]}
         taken = {simple_name(one) for part in (*network, script.module) for one in nodes(part, cst.Name)}
         numbered = (f"turn_{number}" for number in itertools.count(2))
-        self._counter = next(
-            name for name in itertools.chain(["turn"], numbered) if name not in taken
-        )  # counts the turns of a loop
+        self._counter = next(one for one in itertools.chain(["turn"], numbered) if one not in taken)  # of the turns of a loop
         self._times = Counter(name for line in lines for name in reads_and_writes(line)[1])
         self._counts: Counter[tuple[cst.With | None, str]] = Counter()
         self._looped: set[tuple[str, cst.For]] = set()
@@ -299,12 +297,7 @@ class Lifting:
         for loop, iterable in reversed(list(zip(place.loops, iterables, strict=True))):
             turn = f"{code(loop.target)} in {code(iterable)}"
             if self._counter in {simple_name(one) for piece in pieces for one in nodes(piece, cst.Name)}:
-                target = (
-                    f"({code(loop.target)})"
-                    if isinstance(loop.target, cst.Tuple) and not loop.target.lpar
-                    else code(loop.target)
-                )
-                turn = f"{self._counter}, {target} in enumerate({code(iterable)})"
+                turn = f"{self._counter}, {target_of(loop)} in enumerate({code(iterable)})"
             made = f"[{made} for {turn}]"
         self._check_entered(old, (keras, name), pieces, place)
         attribute = self._attribute(old, (keras, name), f"{base}_layers" if place.loops else base, made)
@@ -366,7 +359,7 @@ class Lifting:
         name = name if name is not None else self._number(old, default, place)
         turns = {name for loop in place.loops for name in reads_and_writes(loop.target)[0]}
         scopes = [self.resolved(one, of_name=True) for _, one in place.scopes]
-        named = turns | self._constants
+        named = turns | self._constants - self._bound
         if not all(simple_name(one) in named or any(nodes(one, cst.SimpleString, cst.FormattedString)) for one in scopes):
             raise UnconvertibleError(old, code(old.func), f"its variable scope has no name that is written here; {_ELSEWHERE}")
         pieces = [*scopes, name]
@@ -570,6 +563,12 @@ class _Counting:
         if any(nodes(name, cst.SimpleString, cst.FormattedString)):
             return 0
         return 1 if code(name) == "None" else None
+
+
+def target_of(loop: cst.For) -> str:
+    """Returns the target of a loop as one expression: ``(a, b)`` of ``for a, b in pairs``."""
+    target = code(loop.target)
+    return f"({target})" if isinstance(loop.target, cst.Tuple) and not loop.target.lpar else target
 
 
 def _is_iterator(value: cst.BaseExpression) -> bool:
