@@ -19,7 +19,6 @@ from estimator_bridge.compat.source.fixers.model.flow import (
     reads_and_writes,
     unwrapped,
 )
-from estimator_bridge.compat.source.fixers.model.function.whole_model import STEPS
 from estimator_bridge.compat.source.fixers.script import (
     Arguments,
     Script,
@@ -31,6 +30,11 @@ from estimator_bridge.compat.source.fixers.script import (
     with_values,
 )
 
+STEPS = tuple(
+    f"tensorflow.{module}.{function}"
+    for module in ("train", "contrib.framework")
+    for function in ("get_global_step", "get_or_create_global_step")
+)
 OPTIMIZE_LOSS = "tensorflow.contrib.layers.optimize_loss"
 """It also runs the operations of UPDATE_OPS."""
 NORMS = (

@@ -41,12 +41,13 @@ from estimator_bridge.compat.source.fixers.model.function.effects import Effects
 from estimator_bridge.compat.source.fixers.model.function.metric_entries import NOT_ONE_DICT, MetricEntries
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.signatures import Signatures
-from estimator_bridge.compat.source.fixers.model.function.whole_model import COUNTED, STEPS, of_whole_model
+from estimator_bridge.compat.source.fixers.model.function.whole_model import COUNTED, of_whole_model
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.keras_calls import KerasCalls
 from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, is_keras, layer_function
 from estimator_bridge.compat.source.fixers.model.updates import (
     REBOUND,
+    STEPS,
     Updates,
     find_updates,
 )

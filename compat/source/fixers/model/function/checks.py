@@ -28,12 +28,11 @@ from estimator_bridge.compat.source.fixers.model.function.definitions import Def
 from estimator_bridge.compat.source.fixers.model.function.whole_model import (
     COUNTED,
     OF_WHOLE_MODEL,
-    STEPS,
     asked_scope,
     of_whole_model,
 )
 from estimator_bridge.compat.source.fixers.model.layers import VARIABLE, layer_function
-from estimator_bridge.compat.source.fixers.model.updates import NORMS, UPDATE_OPS, waits_for_checks
+from estimator_bridge.compat.source.fixers.model.updates import NORMS, STEPS, UPDATE_OPS, waits_for_checks
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Script, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 

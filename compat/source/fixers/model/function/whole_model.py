@@ -6,15 +6,11 @@ import re
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.model.updates import STEPS
 from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 _TRAINED = "self.trainable_variables"
 COUNTED = "self.optimizer.iterations"
-STEPS = tuple(
-    f"tensorflow.{module}.{function}"
-    for module in ("train", "contrib.framework")
-    for function in ("get_global_step", "get_or_create_global_step")
-)
 OF_WHOLE_MODEL = {
     **dict.fromkeys(STEPS, COUNTED),
     "tensorflow.trainable_variables": _TRAINED,
