@@ -116,10 +116,12 @@ _uncollected: list[int] = []  # lines of each file that was converted since Pyth
 
 @contextlib.contextmanager
 def _without_collections(lines: int) -> Iterator[None]:
-    """Keeps Python's collector from looking through large syntax trees again and again, which takes half of the time.
+    """Keeps Python's collector from looking through large syntax trees again and again: it runs behind some thousand lines.
+
+    After each file, it took a third of the time of a project of 12,000 lines.
 
     Args:
-        lines: Lines of the file.
+        lines: Lines of the file that is converted meanwhile.
     """
     was_enabled = gc.isenabled()
     gc.disable()

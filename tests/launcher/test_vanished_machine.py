@@ -28,7 +28,7 @@ def machines() -> Iterator[dict[str, str]]:
     """Yields two machines with a cable between them: name -> address."""
     made = {f"bridge-{os.getpid()}-{number}": f"10.213.7.{number}" for number in (1, 2)}
     if os.geteuid() or shutil.which("ip") is None:
-        pytest.skip("needs root, and ip of iproute2, to make network namespaces")
+        pytest.skip("only root makes network namespaces, with ip of iproute2")
     with contextlib.ExitStack() as stack:
         for name in made:
             ip("netns", "add", name)

@@ -305,7 +305,8 @@ class EstimatorCalls:
             for name in _bound(node)
         }
         own = {one.name.value for one in nodes(script.module, cst.ClassDef) if isinstance(one, cst.ClassDef)}
-        self._objects = {name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in own}
+        objects = {name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in own}
+        self._objects = objects - {""}
         functions = [one for one in nodes(script.module, cst.FunctionDef) if isinstance(one, cst.FunctionDef)]
         returned = [(one.name.value, simple_name(returned_value(one.body.body[-1]))) for one in functions if one.body.body]
         names = {name for name, _ in returned}
