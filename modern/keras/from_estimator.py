@@ -13,6 +13,7 @@ from estimator_bridge.modern.config import session_config
 from estimator_bridge.modern.graph import model_graph
 from estimator_bridge.modern.graph.model_graph import EVAL, PREDICT, TRAIN, v1
 from estimator_bridge.modern.keras import data as keras_data
+from estimator_bridge.modern.keras.graph_layer import predicting_model
 from estimator_bridge.modern.keras.modes import Evaluation, Modes, Prediction, refuse_weights
 from estimator_bridge.modern.keras.transplanted_model import TransplantedModel
 from estimator_bridge.modern.step.transplant import Transplant
@@ -144,20 +145,19 @@ class EstimatorModel(TransplantedModel):
         return prediction(keras_data.leaves_for(prediction.model, inputs))
 
     def save(self, filepath: Any, overwrite: bool = True, save_format: str | None = None, **kwargs: Any) -> None:
-        """Saves a SavedModel for inference: the predictions of PREDICT mode for the features of training.
+        """Saves the predictions of PREDICT mode for the features of training: as a SavedModel, or as a .keras or .h5 file.
 
         Raises:
-            NotSupportedError: The file is a .keras or .h5 file, or the model has moving averages of several replicas.
+            NotSupportedError: The model has moving averages of several replicas, or lookup tables read files, which .keras and .h5 files
+                cannot hold.
         """
-        if save_format not in (None, "tf") or str(filepath).endswith((".keras", ".h5")):
-            raise NotSupportedError(
-                "A model_fn is Python code, which a .keras or .h5 file cannot hold.",
-                expected="a path without suffix, for a SavedModel",
-                received=filepath,
-                fix="Save a SavedModel, or save_weights and make the model by from_estimator again.",
-            )
         self._modes.check_saving()
-        self._exported_tables = self._modes.prediction(self._modes.features).tables
+        prediction = self._modes.prediction(self._modes.features)
+        if save_format not in (None, "tf") or str(filepath).endswith((".keras", ".h5", ".hdf5")):
+            model = predicting_model(prediction.model, prediction.variables, keras_data.named(self._modes.features))
+            model.save(filepath, overwrite, save_format, **kwargs)
+            return
+        self._exported_tables = prediction.tables
         evaluation, self._evaluation = self._evaluation, None  # a SavedModel has no place for metrics of a graph
         try:
             super().save(filepath, overwrite, "tf", **({"include_optimizer": False} | kwargs))

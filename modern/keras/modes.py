@@ -154,6 +154,7 @@ class Prediction:
 
     Attributes:
         model: Graph of PREDICT mode.
+        variables: Operation name -> variable.
         tables: Lookup tables, to be tracked by a model that is saved.
     """
 
@@ -162,7 +163,9 @@ class Prediction:
         self._structure = model.spec.predictions
         outputs = tf.nest.flatten(self._structure)
         fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
-        self._run = model.batch_function(fragment, _store(model, variables, _local_values(model, variables)))
+        store = _store(model, variables, _local_values(model, variables))
+        self.variables: Variables = store.by_name
+        self._run = model.batch_function(fragment, store)
         self.tables = Tables(model)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:

@@ -527,11 +527,9 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
         line for line in log.read_text(errors="replace").splitlines() if line and not _START_UP.match(line)
     ]
     script = order.plan.script if order.plan and order.side != "legacy" else order.script
-    start = (
-        ["python"]
-        if script is not order.script
-        else ["estimator-bridge", "run", "--path", "legacy" if order.side == "legacy" else "modern"]
-    )
+    start = ["estimator-bridge", "run", "--path", "legacy" if order.side == "legacy" else "modern"]
+    if order.python or script is not order.script:
+        start = [order.python or "python"]
     command = shlex.join([*start, *str(script).split(" "), *script.args])
     what = f"{script} fails without a comparison" if order.side == ALONE else f"The {order.side} side could not run {script}"
     return BridgeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,36 @@ def test_a_saved_model_predicts_with_its_tables(tmp_path: Path, model: Any) -> N
     np.testing.assert_allclose(again.predict(FEATURES, verbose=0)["logits"], expected["logits"], rtol=1e-6)
 
 
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_a_file_of_keras_predicts_in_another_process(
+    suffix: str, tmp_path: Path, model: Any, run_python: Callable[..., str]
+) -> None:
+    """Two models whose tables have one name keep their own values, and variables in partitions come back."""
+
+    def other(features: Any, labels: Any, mode: str) -> Any:
+        keys = tf.range(IDS, dtype=tf.int64)
+        table = v1.lookup.StaticHashTable(v1.lookup.KeyValueTensorInitializer(keys, (keys * 5) % IDS), 0)
+        parts = v1.fixed_size_partitioner(2)
+        rows = v1.get_variable("rows", [IDS, 1], initializer=v1.random_normal_initializer(seed=3), partitioner=parts)
+        logits = linear(features["x"]) + tf.reduce_sum(tf.nn.embedding_lookup(rows, table.lookup(features["words"])), 1)
+        if mode == "infer":
+            return v1.estimator.EstimatorSpec(mode, predictions={"logits": logits})
+        loss = tf.reduce_mean(tf.square(logits - labels))
+        return spec(mode, loss, v1.train.AdagradOptimizer(0.1).minimize(loss, v1.train.get_global_step()))
+
+    second = modern.from_estimator(estimator(other, tmp_path / "second"), regression_input)
+    second.fit(regression_input, steps_per_epoch=3, verbose=0)
+    for name, one in (("first", model), ("second", second)):
+        one.save(tmp_path / f"{name}{suffix}")
+    files = [tmp_path / f"{name}{suffix}" for name in ("first", "second")]
+    run_python(Path(__file__).with_name("read_keras_files.py"), tmp_path / "answers.npz", *files)
+    answers = np.load(tmp_path / "answers.npz")
+    for one, answer in zip((model, second), answers.values(), strict=True):
+        np.testing.assert_array_equal(answer, one.predict(FEATURES, verbose=0)["logits"])
+    assert abs(answers["arr_0"] - answers["arr_1"]).max() > 0.01
+    assert {"rows/part_0:0", "rows/part_1:0"} <= {one.name for one in second.weights}
+
+
 def sentences() -> tf.data.Dataset:
     """Sparse strings."""
     names = np.array(list("abcdefg"))
@@ -204,6 +235,8 @@ def test_two_optimizers_sparse_strings_a_warm_start_and_a_vocabulary_file(tmp_pa
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
     wanted = [one["predictions"] for one in engine("legacy").predict(old, sentences)]
     np.testing.assert_allclose(fitted.predict(sentences, verbose=0)["predictions"], wanted, rtol=1e-6, atol=1e-7)
+    with pytest.raises(NotSupportedError, match=re.escape(str(vocabulary))):
+        fitted.save(tmp_path / "saved.keras")
     fitted.save(tmp_path / "saved")
     assert (tmp_path / "saved" / "assets" / "words.txt").read_text() == vocabulary.read_text()
     assert not constants_with(str(vocabulary), tmp_path / "saved")
@@ -241,6 +274,14 @@ def test_ragged_features(tmp_path: Path) -> None:
         np.testing.assert_array_equal(value, saved(tmp_path / "legacy")[name], err_msg=name)
     wanted = [one["logits"] for one in engine("legacy").predict(old, read)]
     np.testing.assert_allclose(fitted.predict(read, verbose=0)["logits"], wanted, rtol=1e-6)
+    fitted.save(tmp_path / "ragged.keras")
+    again = tf_keras.models.load_model(tmp_path / "ragged.keras")
+    features = read().map(lambda features, labels: features)
+    np.testing.assert_allclose(again.predict(features, verbose=0)["logits"], wanted, rtol=1e-6)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(again(next(iter(features)))["logits"])
+    assert all(gradient is not None for gradient in tape.gradient(total, again.trainable_weights))
+    assert len(again.trainable_weights) == 2
 
 
 def test_callbacks_of_keras(tmp_path: Path) -> None:
@@ -274,7 +315,6 @@ ONES = np.ones(len(Y))
         (lambda model, path: model.fit(FEATURES, CLASSES), r"received:.*int64\(None, 1\)"),
         (lambda model, path: model.fit(FEATURES), "differ from those that the model was built for"),
         (lambda model, path: model.compile("adam"), "optimizer"),
-        (lambda model, path: model.save(path / "model.keras"), "save_weights"),
     ],
 )
 def test_mistakes_are_named(mistake: Any, told: str, tmp_path: Path, model: Any) -> None:

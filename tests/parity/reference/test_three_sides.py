@@ -168,6 +168,19 @@ def test_a_reference_that_cannot_be_is_refused(
     assert message in capsys.readouterr().err
 
 
+def test_a_reference_that_fails_is_told_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho no module named sklearn >&2\nexit 3\n")
+    python.chmod(0o700)
+
+    with pytest.raises(BridgeError, match="could not run") as failure:
+        run.compare(Script(JOB, ("--train_steps=5",)), reference=str(python))
+
+    assert "no module named sklearn" in str(failure.value)
+    assert f"this command shows: {python} {JOB} --train_steps=5;" in str(failure.value)
+
+
 @pytest.mark.slow
 def test_an_interpreter_with_another_tensorflow_is_refused_by_name() -> None:
     with pytest.raises(
