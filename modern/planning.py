@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.distribution.strategies import Distribution
+from estimator_bridge.modern.distribution.strategies import Distribution, decision_for
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
@@ -87,6 +87,15 @@ class PlanningEngine(ModernEngine):
     def export_saved_model(self, estimator: Any, call: ExportCall) -> bytes:
         """Raises BridgeError: there is no training to estimate yet."""
         raise _before_training("exports")
+
+    def _distribution(self, config: Any) -> Distribution:
+        """Returns one device, whatever the RunConfig says: planned is what one worker or replica holds."""
+        return Distribution(tf.distribute.get_strategy())
+
+    def _check_mesh(self, config: Any) -> None:
+        """Refuses a mesh as a run does; workers in step may have one, and TF_CONFIG names them only when they are launched."""
+        if self.plan.placement.devices > 1 and decision_for(config).strategy != "MultiWorkerMirroredStrategy":
+            super()._check_mesh(config)
 
     def _trainer(self, config: Any, chosen: Distribution) -> Callable[..., None]:
         def found(estimator: Any, call: TrainCall, distribution: Distribution, make: Callable[..., Any]) -> PlanEstimate:

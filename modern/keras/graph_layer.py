@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 import tf_keras
+from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
@@ -102,6 +103,8 @@ class GraphLayer(tf_keras.layers.Layer):
     def call(self, inputs: Any) -> list[Tensor]:
         """Returns the tensors for a batch, given in the structure of its features."""
         known = dict(zip(self._parts["batch"], tf.nest.flatten(inputs, expand_composites=True), strict=True))
+        for variable in self.by_name.values():
+            variable_accessed(variable)  # a gradient tape sees no use of a handle
         handles = [variable.handle for variable in self.by_name.values()]
         outputs: list[Tensor] = self._compute(handles, [known[name] for name in self._parts["inputs"]])
         return outputs

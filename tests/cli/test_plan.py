@@ -233,6 +233,27 @@ def test_a_mesh_with_a_strategy_of_the_script_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "script", "arguments", "devices"),
+    [
+        (["--micro", "2", "--micro-statistics"], "mirrored_replicas.py", ["5", "0"], 1),
+        (["--mesh", "data=2,model=2"], "trains_as_cluster.py", ["model", "5", "mirrored"], 2),
+        (["--mesh", "model=2"], "trains_as_cluster.py", ["model", "5", "mirrored"], 2),
+    ],
+)
+def test_the_plan_of_a_script_with_a_strategy_is_that_of_one_worker(
+    options: list[str], script: str, arguments: list[str], devices: int, tmp_path: Path
+) -> None:
+    """Without TF_CONFIG, which a launched worker has, and without a mesh."""
+    command = ["plan", "--format", "json", *options, ROOT / "tests" / "data" / script, *arguments]
+    ended = estimator_bridge_command(*command, cwd=tmp_path)
+    assert ended.code == 0, ended.err[-3000:]
+    found = json.loads(ended.out)
+    assert len(found["devices"]) == devices
+    assert found["variables"]
+
+
+@pytest.mark.slow
 def test_a_pipeline_with_parameter_servers_is_refused(tmp_path: Path) -> None:
     mesh = ["--mesh", "pipeline=2", "--micro", "2"]
     command = ["launch", "--worker", "1", "--ps", "1", "--path", "modern", *mesh, "--log-dir", "logs", DIGITS]

@@ -12,7 +12,6 @@ import tensorflow as tf
 import tf_keras
 
 from estimator_bridge import modern
-from estimator_bridge.errors import NotSupportedError
 from estimator_bridge.modern import engine as engine_module
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.plans.plan import ONE_DEVICE, PlacementPlan, PlaceRule
@@ -67,7 +66,7 @@ def predicted(made: Any) -> Any:
 
 @pytest.mark.slow
 def test_every_file_answers_as_before(trained: Any, tmp_path: Path) -> None:
-    """Export, weights as TensorFlow's and as HDF5 files, SavedModel; a .keras or .h5 file of a model_fn is refused."""
+    """Export, weights as TensorFlow's and as HDF5 files, SavedModel, and Keras' own files."""
     expected = predicted(trained)
 
     def receiver() -> Any:
@@ -85,11 +84,8 @@ def test_every_file_answers_as_before(trained: Any, tmp_path: Path) -> None:
         model.load_weights(tmp_path / file)
         np.testing.assert_allclose(model.predict(FEATURES, verbose=0), expected, rtol=1e-6, err_msg=file)
 
-    model.save(tmp_path / "saved")
+    for file in ("saved", "model.keras", "model.h5"):
+        model.save(tmp_path / file)
+        again = tf_keras.models.load_model(tmp_path / file)
+        np.testing.assert_allclose(again.predict(FEATURES, verbose=0), expected, rtol=1e-6, err_msg=file)
     np.testing.assert_allclose(answers(tmp_path / "saved"), expected, rtol=1e-6)
-    again = tf_keras.models.load_model(tmp_path / "saved")
-    np.testing.assert_allclose(again.predict(FEATURES, verbose=0), expected, rtol=1e-6)
-    for file in ("model.keras", "model.h5"):
-        with pytest.raises(NotSupportedError, match="A model_fn is Python code"):
-            model.save(tmp_path / file)
-        assert not (tmp_path / file).exists()
