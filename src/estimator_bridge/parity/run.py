@@ -469,7 +469,7 @@ def run_side(order: Order, watch: Watch, ahead: Ahead | None = None) -> float:
     started = time.monotonic()
     log = Path(order.folder) / f"{order.side}.log"
     trace = order.traces(order.side)[0]
-    is_recording = order.side == "legacy" == order.recorded and order.seed is None and not order.cluster
+    is_recording = order.side == order.recorded and order.seed is None and not order.cluster
     process = ahead.take(order)
     try:
         seen = 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,6 +181,45 @@ def test_a_reference_that_fails_is_told_by_its_own_command(tmp_path: Path, monke
 
     assert "no module named sklearn" in str(failure.value)
     assert f"this command shows: {python} {JOB} --train_steps=5;" in str(failure.value)
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> str:
+    """Path of an interpreter that is TensorFlow 1.15.5 for the recorder."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "recorder_here.py"} "$@"\n')
+    python.chmod(0o700)
+    return str(python)
+
+
+@pytest.mark.slow
+def test_a_reference_that_would_fill_the_disk_is_ended(stand_in: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FREE_BYTES", "50000000")
+    with pytest.raises(
+        BridgeError, match=r"The reference side: What is recorded would fill the disk: 50 more batches .*--steps N"
+    ):
+        run.compare(Script(JOB, ("--train_steps=5",)), reference=stand_in)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_recording_of_a_reference_and_both_paths_follow(stand_in: str, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    command = ["compare", "--reference-python", stand_in, "--keep", "--record-dir", str(records), JOB, "--train_steps=1000000"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "estimator_bridge", *command], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 120
+        while not any(b'"step": 3,' in path.read_bytes() for path in records.glob("*/reference/events.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=200)
+
+    assert (process.returncode, "the recording ends with this step" in errors) == (0, True), errors
+    report = json.loads((tmp_path / "parity-report" / "report.json").read_text())
+    assert 3 <= len(report["losses"]) < 1_000_000
+    assert len(report["reference"]["losses"]) == len(report["losses"])
 
 
 @pytest.mark.slow

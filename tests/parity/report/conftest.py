@@ -10,7 +10,15 @@ from typing import Any, Protocol
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.result import LossPoint, MetricPair, ParityFinding, ParityResult, Thresholds, VariableDiff
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricPair,
+    ParityFinding,
+    ParityResult,
+    PredictionGroup,
+    Thresholds,
+    VariableDiff,
+)
 
 HOSTILE = '<script>alert("x")</script></script><!-- \x1b[31m\u202e[bold red]&amp;{{ 7 * 7 }}'
 
@@ -47,9 +55,21 @@ def equal_run(make: Make) -> ParityResult:
         losses=losses(200),
         metrics=(MetricPair("", 200, "accuracy", 0.975, 0.975), MetricPair("", 200, "loss", 0.05, 0.05 + 1e-9)),
         variables=(VariableDiff("dense/kernel", (64, 10), 1e-6), VariableDiff("dense/bias", (10,), 0.0)),
+        predictions=(PredictionGroup("predict-0", "classes", True, 0.0), PredictionGroup("predict-0", "logits", True, 1e-7)),
         notes=("Dropout was made equal.",),
         environment={"tensorflow": "2.21.0"},
         seconds={"legacy": 38.2, "modern": 31.7},
+    )
+
+
+@pytest.fixture
+def identical_run(make: Make) -> ParityResult:
+    """A run whose sides have the same values."""
+    return make(
+        losses=losses(20, 1.0),
+        metrics=(MetricPair("", 20, "accuracy", 0.975, 0.975), MetricPair("", 20, "loss", math.nan, math.nan)),
+        variables=(VariableDiff("dense/kernel", (64, 10), 0.0),),
+        predictions=(PredictionGroup("predict-0", "classes", True, 0.0), PredictionGroup("predict-0", "logits", True, 0.0)),
     )
 
 
@@ -113,6 +133,7 @@ def hostile_run(make: Make) -> ParityResult:
         losses=losses(3),
         metrics=(MetricPair(HOSTILE, 3, HOSTILE, 1.0, 2.0),),
         variables=(VariableDiff(HOSTILE, (1,), 0.5, HOSTILE), VariableDiff("scope/" * 2000, (), None)),
+        predictions=(PredictionGroup(HOSTILE, HOSTILE, False, math.inf), PredictionGroup("p" * 9000, "", True)),
         findings=(ParityFinding("calls", HOSTILE), ParityFinding("loss", HOSTILE, 1)),
         notes=(HOSTILE,),
         environment={HOSTILE: HOSTILE},

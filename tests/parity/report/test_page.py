@@ -10,7 +10,16 @@ import pytest
 from estimator_bridge import errors
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
-from estimator_bridge.parity.result import GradientPair, LossPoint, MetricPair, NoiseFloor, ParityFinding, ReferenceValues
+from estimator_bridge.parity.result import (
+    GradientPair,
+    LossPoint,
+    MetricPair,
+    NoiseFloor,
+    ParityFinding,
+    PredictionGroup,
+    ReferenceValues,
+    VariableDiff,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "source", "base", "embed"}
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "poster", "action", "formaction", "background", "ping"}
-RUNS = ["empty_run", "equal_run", "different_run", "broken_run", "long_run", "hostile_run"]
+RUNS = ["empty_run", "identical_run", "equal_run", "different_run", "broken_run", "long_run", "hostile_run"]
 
 
 class Page(html.parser.HTMLParser):
@@ -80,7 +89,7 @@ def test_a_page_is_well_formed_small_and_loads_nothing(name: str, request: pytes
 @pytest.mark.parametrize("name", RUNS)
 def test_each_row_has_the_columns_of_its_table(name: str, extra: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     run: ParityResult = request.getfixturevalue(name)
-    values = {kind: (0.25,) * len(getattr(run, kind)) for kind in ("losses", "metrics", "variables")}
+    values = {kind: (0.25,) * len(getattr(run, kind)) for kind in ("losses", "metrics", "variables", "predictions")}
     beside: dict[str, Any] = {"noise": NoiseFloor("modern", **values), "reference": ReferenceValues("1.15.5", "3.7", **values)}
     page = Page(render_html(dataclasses.replace(run, **{kind: beside[kind] for kind in extra})))
 
@@ -241,10 +250,41 @@ def test_thresholds_environment_and_times_are_shown(equal_run: ParityResult) -> 
     assert "legacy took 38.2 s" in text
 
 
-def test_losses_without_any_difference_are_called_identical(make: Callable[..., ParityResult]) -> None:
-    text = " ".join(Page(render_html(make(losses=(LossPoint(1, 2.0, 2.0), LossPoint(2, 1.0, 1.0))))).text.split())
-    assert "identical each loss, to the last bit" in text
+def test_values_without_any_difference_are_called_identical(identical_run: ParityResult, equal_run: ParityResult) -> None:
+    text = " ".join(Page(render_html(identical_run)).text.split())
+    for words in ("each loss", "2 metric values", "1 variable", "2 predicted outputs"):
+        assert f"identical {words}, to the last bit" in text
     assert "max rel_diff of a loss" not in text
+    assert "identical" not in Page(render_html(equal_run)).text
+
+
+def test_values_that_were_not_compared_are_not_called_identical(identical_run: ParityResult) -> None:
+    alone = dataclasses.replace(
+        identical_run,
+        variables=(*identical_run.variables, VariableDiff("step", (), None)),
+        predictions=(*identical_run.predictions, PredictionGroup("predict-0", "probabilities", True)),
+        findings=(ParityFinding("metric", "auc of evaluation 'eval' exists on one side only.", 20),),
+    )
+    text = " ".join(Page(render_html(alone)).text.split())
+    assert text.count("identical") == 1, "the losses"
+    assert "3 / 3 predicted outputs within" in text
+
+
+def test_the_predictions_stand_between_metrics_and_variables(make: Callable[..., ParityResult]) -> None:
+    groups = (PredictionGroup("predict-0", "", True, 1e-7), PredictionGroup("predict-1", "classes", False, 3.0))
+    reference = ReferenceValues("1.15.5", "3.7", predictions=(2e-7, 4.0))
+    run = make(predictions=groups, noise=NoiseFloor("modern", predictions=(5e-8, None)), reference=reference)
+    text = " ".join(Page(render_html(run)).text.split())
+    rows = (
+        "call output max abs_diff to reference noise within",
+        "predict-1 classes 3.00e0 4.00e0 - ✗ outside",
+        "predict-0 prediction 1.00e-7 2.00e-7 5.00e-8 ✓ yes",
+    )
+    places = [text.index(words) for words in ("Metrics", "Predictions", *rows, "Variables after the last step")]
+    assert places == sorted(places)
+    assert "1 / 2 predicted outputs within the thresholds" in text
+    assert "Predictions" not in Page(render_html(make())).text
+    assert "2 outputs more in report.json." in render_html(make(predictions=groups[:1] * 302))
 
 
 def test_a_metric_of_several_evaluations_has_a_curve(make: Callable[..., ParityResult], equal_run: ParityResult) -> None:

@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from estimator_bridge.parity.report.terminal import print_report
-from estimator_bridge.parity.result import VariableDiff
+from estimator_bridge.parity.result import NoiseFloor, PredictionGroup, ReferenceValues, VariableDiff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from estimator_bridge.parity.result import ParityResult
 
-RUNS = ["empty_run", "equal_run", "different_run", "broken_run", "long_run", "hostile_run"]
+RUNS = ["empty_run", "identical_run", "equal_run", "different_run", "broken_run", "long_run", "hostile_run"]
 
 
 def _printed(result: ParityResult, width: int = 80) -> str:
@@ -48,10 +48,36 @@ def test_an_equal_run(equal_run: ParityResult) -> None:
     printed = _printed(equal_run)
     assert "Loss: 200 of 200 steps within; max abs_diff" in printed
     assert "Metrics: equal when rel_diff <= 1e-5 or abs_diff <= 2e-6" in printed
+    assert "Predictions: 2 outputs, 0 outside; max abs_diff 1.00e-7" in printed
     assert "Variables: 2 variables, 0 outside 1e-4; max abs_diff 1.00e-6" in printed
     assert "Note: Dropout was made equal." in printed
     assert "Time: legacy 38.2 s, modern 31.7 s" in printed
-    assert printed.count("outside") == 1
+    assert printed.count("outside") == 2
+    assert "identical" not in printed
+
+
+def test_an_identical_run(identical_run: ParityResult) -> None:
+    headings = [line for line in _printed(identical_run).splitlines() if "identical" in line]
+    assert headings == [
+        "Loss: 20 of 20 steps within; identical, to the last bit",
+        "Metrics: identical, to the last bit",
+        "Predictions: 2 outputs, 0 outside; identical, to the last bit",
+        "Variables: 1 variable, 0 outside 1e-4; identical, to the last bit",
+    ]
+
+
+def test_predictions_stand_between_metrics_and_variables(make: Callable[..., ParityResult]) -> None:
+    groups = (PredictionGroup("predict-0", "", True, 1e-7), PredictionGroup("predict-1", "classes", False, 3.0))
+    reference = ReferenceValues("1.15.5", "3.7", predictions=(2e-7, 4.0))
+    run = make(predictions=groups, noise=NoiseFloor("modern", predictions=(5e-8, None)), reference=reference)
+    lines = [" ".join(line.split()) for line in _printed(run).splitlines()]
+    start = lines.index("Predictions: 2 outputs, 1 outside; max abs_diff 3.00e0")
+    assert lines[start + 1] == "output max abs_diff to reference noise"
+    assert lines[start + 3 : start + 5] == [
+        "predict-1/classes 3.00e0 4.00e0 - outside",
+        "predict-0/prediction 1.00e-7 2.00e-7 5.00e-8",
+    ]
+    assert "... and 2 more outputs" in _printed(make(predictions=groups[:1] * 22))
 
 
 def test_a_named_cause_is_on_top_with_what_to_change(rewritten_run: ParityResult) -> None:

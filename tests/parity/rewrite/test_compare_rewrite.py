@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +146,8 @@ def test_hardest_triplets_with_given_pairs_and_adapted_batches_are_equal_at_each
 
 
 def test_anchors_stay_within_their_limit() -> None:
-    """Values and slots take 2.6 kB a step and copy, of which there are three; the first three steps always have an anchor."""
-    result = triplets(adapt="halves:halves", accept_order=True, anchor_limit=9_000.0)
+    """Values and slots take 2.6 kB a step and copy, of which there are three; the first three steps have an anchor each."""
+    result = triplets(adapt="halves:halves", accept_order=True, anchor_limit=30_000.0)
 
     assert result.verdict == "equal", result.findings
     assert result.anchors == (1, 2, 3)
@@ -157,6 +158,14 @@ def test_anchors_stay_within_their_limit() -> None:
         if "given to the new side at 3 steps: each, from the first one on (0.023" in note and " MB on disk" in note
     ]
     assert [note for note in result.notes if note.startswith("Without anchors, 0 of 10 losses are outside")]
+
+
+def test_anchors_of_the_first_steps_that_pass_the_limit_are_refused() -> None:
+    with pytest.raises(BridgeError, match="larger than --anchor-limit") as refused:
+        triplets(adapt="halves:halves", accept_order=True, anchor_limit=20_000.0)
+
+    assert re.search(r"3 x 7\.[78]\d* kB \(3 copies", str(refused.value))
+    assert re.search(r"--anchor-limit 23\d\d\d or more", str(refused.value))
 
 
 def test_kernels_of_one_shape_are_not_paired_by_their_order() -> None:

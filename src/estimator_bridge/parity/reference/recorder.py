@@ -14,6 +14,7 @@ import random
 import re
 import runpy
 import shutil
+import signal
 import sys
 import threading
 import traceback
@@ -34,6 +35,7 @@ from tensorflow.python.util import nest
 
 SEED = 20171101
 MAX_PREDICTIONS = 1000
+LOOK_EVERY, REST = 50, 50000000  # batches from one look at the disk to the next, and bytes that stay free
 MULTIPLIER = 6364136223846793005
 STATEFUL_RANDOM = (
     *("FractionalAvgPool", "FractionalMaxPool", "Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomGamma"),
@@ -96,12 +98,25 @@ def batch_digest(tensors: List[Any]) -> Any:
     return digest
 
 
+def check_disk(trace: Trace, size: int) -> None:
+    """Ends the script if the disk cannot hold the batches up to the next look."""
+    free = shutil.disk_usage(trace.folder).free
+    if size * LOOK_EVERY + REST > free:
+        told = "What is recorded would fill the disk: {} more batches of {} bytes, {} bytes free in {}. ".format(
+            LOOK_EVERY, size, free, trace.folder
+        )
+        told += "Compare fewer steps with --steps N, or name a folder on a larger disk with --record-dir DIR."
+        trace.write("failed", message=told, address="")
+        sys.exit(2)
+
+
 class BatchHook(tf.train.SessionRunHook):
     """Records the batch of each session run."""
 
     def __init__(self, trace: Trace, call: str) -> None:
         self.trace = trace
         self.call = call
+        self.written = 0
         self.writer = tf.python_io.TFRecordWriter(os.path.join(trace.folder, "batches", call + ".tfrecord"))
 
     def begin(self) -> None:
@@ -119,7 +134,11 @@ class BatchHook(tf.train.SessionRunHook):
         """Writes the batch."""
         example = tf.train.Example()
         example.features.feature["tensors"].bytes_list.value.extend(run_values.results["batch"])
-        self.writer.write(example.SerializeToString())
+        record = example.SerializeToString()
+        if self.written % LOOK_EVERY == 0:
+            check_disk(self.trace, len(record))
+        self.written += 1
+        self.writer.write(record)
 
     def end(self, session: Any) -> None:
         """Closes the file of batches."""
@@ -389,6 +408,7 @@ def main(text: str) -> None:
     end_with_parent()
     equalise()
     intercept(trace)
+    signal.signal(signal.SIGINT, lambda *_: trace.limit.reach())
     sys.argv = [order["target"]] + order["args"]
     try:
         if order["is_module"]:

@@ -493,10 +493,8 @@ def _predictions(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[P
                 if link:
                     notes.append(f"{call}: the new script predicts logits; their {link} is the old script's {name!r}.")
                 is_equal = bool(link) or equal_arrays(here, there, thresholds)
-                is_float = here.shape == there.shape and np.issubdtype(here.dtype, np.floating)
-                groups.append(
-                    PredictionGroup(call, name, is_equal, max_abs_diff(here, there) if is_float and not link else None)
-                )
+                is_paired = here.shape == there.shape and not link
+                groups.append(PredictionGroup(call, name, is_equal, max_abs_diff(here, there) if is_paired else None))
             if not pairs:
                 alone.append(call)
                 notes.append(

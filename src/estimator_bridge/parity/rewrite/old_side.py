@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from rich.filesize import decimal
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
@@ -184,6 +185,7 @@ class _ReferenceHook(TrainHook):
         self._size = _COPIES * sum(v.dtype.size * (v.shape.num_elements() or 0) for v in variables)
         left = self._plan.anchor_limit - self._progress.bytes
         self._every = anchor_distance(self._plan.anchor, self._size, left, self._planned)
+        self._disk = self._anchors_fit(left)
         trainable = {_saved_name(v) for v in v1.trainable_variables()}
         named = [[name, _saved_shape(v), name in trainable] for name, v in {_saved_name(v): v for v in variables}.items()]
         given = (
@@ -207,6 +209,20 @@ class _ReferenceHook(TrainHook):
         dropout.write_sites(self._trace, sites, loops)
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
+
+    def _anchors_fit(self, left: float) -> DiskSpace:
+        """Checks that the anchors of the first steps stay within the limit, and returns what checks that all fit on the disk."""
+        first = FIRST_STEPS if self._planned is None else min(FIRST_STEPS, self._planned)
+        if not self._progress.steps and first * self._size > left:
+            raise BridgeError(
+                f"The values that a comparison gives back at the first {first} steps are larger than --anchor-limit.",
+                expected=f"{first} x {decimal(self._size)} ({_COPIES} copies of the variables and slots) or more",
+                received=decimal(int(left)),
+                fix=f"Give --anchor-limit {first * self._size} or more, or compare a smaller model.",
+            )
+        most = int(left // max(self._size, 1))
+        planned = most if self._planned is None else FIRST_STEPS + self._planned // self._every + 1
+        return DiskSpace(self._trace.folder, min(most, planned))
 
     def _find_gradients(self, graph: Any) -> None:
         """Finds the gradients that optimizers are given, and those that they come from."""
@@ -313,7 +329,7 @@ class _ReferenceHook(TrainHook):
     def _write_anchor(self, session: Any, index: int) -> None:
         if index > FIRST_STEPS and self._progress.bytes + self._size > self._plan.anchor_limit:
             return
-        DiskSpace(self._trace.folder, 1).check(self._size)
+        self._disk.check(self._size)
         self._progress.bytes += self._size
         self._save(session, f"anchor-{index}")
         self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
