@@ -65,9 +65,10 @@ def test_the_noise_stands_beside_each_difference(noisy: ParityResult) -> None:
     assert ["step", "legacy", "modern", "abs_diff", "rel_diff", "noise"] in table
     assert ["2", "1", "1.5", "5.00e-1", "3.33e-1", "1.25e-1"] in table
     assert ["auc", "3", "3.5", "5.00e-1", "1.43e-1", "1.25e-1"] in table
+    assert ["predict-0/p", "5.00e-1", "1.25e-1", "outside"] in table
     page = render_html(noisy)
-    assert page.count(">noise</th>") == 2
-    assert page.count('<td class="n" data-label="noise">1.25e-1</td>') == 2
+    assert page.count(">noise</th>") == 3, "losses, metrics and predictions"
+    assert page.count('<td class="n" data-label="noise">1.25e-1</td>') == 3
     assert json.loads(render_json(noisy))["noise"]["losses"] == [0.0, 0.125]
 
 
@@ -111,10 +112,13 @@ def test_a_script_that_draws_without_a_seed_has_noise() -> None:
 def test_a_rewrite_is_compared_with_itself() -> None:
     """Both of its runs get the old values and batches, and draw the same dropout."""
     plan = RewritePlan(Script(str(REWRITES / "mlp_new.py")))
-    result = run.compare_rewrite(Script(str(REWRITES / "mlp_old.py")), plan, steps=6, noise=True)
+    result = run.compare_rewrite(Script(str(REWRITES / "mlp_old.py")), plan, noise=True)
 
     assert result.verdict == "equal", result.findings
     assert result.noise
-    assert (result.noise.side, len(result.noise.losses)) == ("new", 6)
+    assert (result.noise.side, len(result.noise.losses)) == ("new", 24)
     assert not any(result.noise.losses)
+    assert len(result.noise.variables) == len(result.variables) > 4
+    assert set(result.noise.variables) == {0.0}
+    assert result.noise.predictions == (0.0,)
     assert set(result.seconds) == {"legacy", "new", "free", "alone", "again"}

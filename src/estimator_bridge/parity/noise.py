@@ -7,7 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from estimator_bridge.parity.result import LossPoint, MetricPair, NoiseFloor, ParityResult, abs_diff
+from estimator_bridge.parity.result import (
+    LossPoint,
+    MetricPair,
+    NoiseFloor,
+    ParityResult,
+    PredictionGroup,
+    VariableDiff,
+    abs_diff,
+)
 
 Item = TypeVar("Item")
 
@@ -40,15 +48,22 @@ def noise_floor(side: str, result: ParityResult, itself: ParityResult) -> NoiseF
     )
 
 
-def between_runs(result: ParityResult, again: ParityResult) -> ParityResult:
+def between_runs(
+    result: ParityResult,
+    again: ParityResult,
+    variables: Sequence[VariableDiff] = (),
+    predictions: Sequence[PredictionGroup] = (),
+) -> ParityResult:
     """Returns a comparison of a side with its second run, of two comparisons of it with the same other side.
 
     Args:
         result: Comparison with the first run.
         again: Comparison with the second run.
+        variables: Differences of the two runs' variables.
+        predictions: Differences of the two runs' predictions.
 
     Returns:
-        The losses and metrics of both runs; variables are compared with the other side only, so there are none.
+        The losses and metrics of both runs, and those differences.
     """
     losses, metrics = dict(placed(again.losses, lambda point: point.step)), dict(placed(again.metrics, metric_key))
     return ParityResult(
@@ -66,6 +81,8 @@ def between_runs(result: ParityResult, again: ParityResult) -> ParityResult:
             for place, pair in placed(result.metrics, metric_key)
             if place in metrics
         ),
+        variables=tuple(variables),
+        predictions=tuple(predictions),
     )
 
 

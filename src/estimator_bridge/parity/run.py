@@ -312,7 +312,7 @@ def _rewrite(
                 check_has_trained(old)
     if noise:
         again = _run_again(orders["new"], seconds, watch)
-    from estimator_bridge.parity.rewrite.judging import judge_rewrite
+    from estimator_bridge.parity.rewrite.judging import judge_rewrite, own_differences
 
     command = (str(script), str(plan.script), *script.args)
     judged = functools.partial(judge_rewrite, plan=plan, command=command, thresholds=thresholds)
@@ -331,7 +331,9 @@ def _rewrite(
                 result, notes=(*result.notes, f"A further run that would have told more failed: {error.what}")
             )
     if noise:
-        result = _with_noise("new", result, between_runs(result, judged(old, again.trace(AGAIN), freely)))
+        repeated = again.trace(AGAIN)
+        itself = own_differences(old, new, repeated, result.predictions)
+        result = _with_noise("new", result, between_runs(result, judged(old, repeated, freely), *itself))
     return dataclasses.replace(result, seconds=seconds)
 
 

@@ -19,6 +19,6 @@ import tensorflow  # noqa: E402 -- that of TensorFlow 1, as a script sees it
 
 tensorflow.__version__ = "1.15.5"
 if "FREE_BYTES" in os.environ:
-    shutil.disk_usage = lambda folder: SimpleNamespace(free=int(os.environ["FREE_BYTES"]))  # type: ignore[assignment]
+    shutil.disk_usage = lambda folder: SimpleNamespace(free=int(os.environ["FREE_BYTES"]))  # type: ignore[assignment,return-value]
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")

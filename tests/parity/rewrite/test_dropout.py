@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from estimator_bridge.parity.rewrite.dropout import Site
 
+PROGRAM = Path(__file__).with_name("counted_loops.py")
 OPEN, HALF = Site((None, None), 0.3), Site((None, 16), 0.3)
 
 
@@ -26,3 +31,8 @@ def test_a_site_is_that_of_the_other_side_that_leaves_fewest_sizes_open(
     own: Site, others: list[Site], shape: tuple[int | None, ...] | None
 ) -> None:
     assert own.like(others) == Site(shape, own.rate)
+
+
+def test_turns_of_a_loop_whose_shapes_change_are_counted() -> None:
+    done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -16,7 +17,7 @@ from estimator_bridge.parity.causes.measures import update_fits
 from estimator_bridge.parity.evidence import StepEvidence
 from estimator_bridge.parity.recording.calls import stacked
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.result import ParityResult, Thresholds
+from estimator_bridge.parity.result import ParityResult, PredictionGroup, Thresholds
 from estimator_bridge.parity.rewrite.judging import is_elsewhere, judge_rewrite
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import Watch, compare_rewrite
@@ -72,7 +73,7 @@ def test_logits_of_the_old_probabilities_are_equal_and_named(tmp_path: Path, lin
     result = judged_predictions(tmp_path, {"classes": values.argmax(1), "probabilities": values}, LOGITS)
 
     assert result.verdict == "equal"
-    assert [group.name for group in result.predictions] == ["probabilities"]
+    assert result.predictions == (PredictionGroup("predict-0", "probabilities", True, None if link else 0.0),)
     assert any("predicts logits" in note and link in note for note in result.notes) is bool(link)
 
 
@@ -249,6 +250,27 @@ def test_an_output_that_is_drawn_anew_each_time_is_no_difference(
 
     assert result.verdict == verdict
     assert result.not_compared == (("logits of predict-0",) if verdict == "equal" else ())
+
+
+@pytest.mark.parametrize(
+    ("events", "named"),
+    [
+        ([("dropout", {"sites": [], "loops": ["rnn/while/dropout"]})], "rnn/while/dropout"),
+        ([("random", {"call": "train-0", "in_step": ["nce/LogUniformCandidateSampler"], "functions": []})], "nce/LogUniform"),
+    ],
+)
+def test_random_numbers_that_cannot_be_made_equal_are_named(
+    events: list[tuple[str, dict[str, Any]]], named: str, tmp_path: Path
+) -> None:
+    """Only where something differs: equal losses do not depend on them."""
+    for losses, verdict in (([1.0, 1.0], "equal"), ([1.0, 1.5], "not comparable")):
+        before, after = traced(tmp_path / f"old {verdict}", [1.0, 1.0]), traced(tmp_path / f"new {verdict}", losses)
+        for name, fields in events:
+            before.write(name, **fields)
+        plan = RewritePlan(Script("new.py"))
+        result = judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+        assert result.verdict == verdict
+    assert named in json.dumps([*result.notes, *(finding.message for finding in result.findings)])
 
 
 def test_a_comparison_of_the_first_steps_says_that_lengths_were_not_compared(tmp_path: Path) -> None:

@@ -188,9 +188,9 @@ def _kept(graph: Any, make: Callable[[], Any], name: str) -> Any:
 
 def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any, *args: Any, **kwargs: Any) -> Any:
     """Executes ``tf.while_loop`` with one more variable: the number of the turn."""
-    shapes = (args[0] if args else kwargs.get("shape_invariants")) is not None
-    if tf.executing_eagerly() or type(loop_vars) not in (list, tuple) or not loop_vars or shapes:
+    if tf.executing_eagerly() or type(loop_vars) not in (list, tuple) or not loop_vars:
         return original(cond, body, loop_vars, *args, **kwargs)
+    shapes = args[0] if args else kwargs.pop("shape_invariants", None)
 
     def turn(*values: Any) -> Any:
         _turns.append(values[-1])
@@ -206,7 +206,8 @@ def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any,
         lambda *values: cond(*values[:-1]),
         turn,
         [*loop_vars, tf.constant(0, tf.int64)],
-        *args,
+        None if shapes is None else [*shapes, tf.TensorShape([])],
+        *args[1:],
         return_same_structure=True,
         **kwargs,
     )

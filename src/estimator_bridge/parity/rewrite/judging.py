@@ -8,7 +8,7 @@ import math
 import re
 from array import array
 from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -557,11 +557,32 @@ def _drawn_in_step(side: Trace) -> list[str]:
     return sorted(f"{what} {shape}" for shape, what in found.pop()["sites"]) if found else []
 
 
-def _variables(old: Trace, new: Trace, names: NewNames) -> Iterator[VariableDiff]:
-    """Yields the differences at the last anchor, before the old script's values were given back."""
+def own_differences(
+    old: Trace, new: Trace, again: Trace, predictions: Sequence[PredictionGroup]
+) -> tuple[list[VariableDiff], list[PredictionGroup]]:
+    """Compares the variables and predictions of two runs of a rewrite.
+
+    Args:
+        old: Trace of the old side.
+        new: Trace of the first run.
+        again: Trace of the second run.
+        predictions: Outputs of the rewrite by the old script's names.
+
+    Returns:
+        Differences by the names that a comparison with the old script gives them.
+    """
+    groups, _, _ = _predictions(new, again, Thresholds())
+    named = {group.call: group.name for group in predictions}  # an output without a name is the only one of its call
+    outputs = [group if group.name else dataclasses.replace(group, name=named.get(group.call, "")) for group in groups]
+    return list(_variables(old, new, NewNames(new), again)), outputs
+
+
+def _variables(old: Trace, new: Trace, names: NewNames, again: Trace | None = None) -> Iterator[VariableDiff]:
+    """Yields the differences at the last anchor, before the old script's values were given back, from the old script or a second run."""
     indices = [event["index"] for event in old.events("anchor")]
     for index in reversed(indices):
-        before, after = (values_at(new, names, kind, index) for kind in ("anchor", "at"))
+        after = values_at(new, names, "at", index)
+        before = values_at(again, names, "at", index) if again else values_at(new, names, "anchor", index)
         if before and after:
             for name in sorted(before):
                 value = before[name]
