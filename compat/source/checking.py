@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from estimator_bridge.compat.source.notebooks.cells import NO_CELLS, CellPlaces, is_notebook
-from estimator_bridge.compat.source.reading import Source, read_source
+from estimator_bridge.compat.source.reading import Source, check_path, read_source
 from estimator_bridge.compat.source.rules.division import judge_division
 from estimator_bridge.compat.source.rules.idioms import judge_idioms
 from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
@@ -147,7 +147,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
         exclude: Patterns of paths, or of parts of paths, to leave out.
 
     Raises:
-        BridgeError: A path does not exist, a folder cannot be read, or there is no Python file.
+        BridgeError: A path does not exist or cannot be looked up, a folder cannot be read, or there is no Python file.
     """
 
     def refuse(error: OSError) -> None:
@@ -160,6 +160,7 @@ def find_files(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     found: dict[Path, None] = {}
     for text in paths:
         path = Path(text)
+        check_path(path)
         if not path.exists():
             raise BridgeError(
                 "There is no such file or folder.",

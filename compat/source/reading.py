@@ -1,10 +1,11 @@
-"""Reads files: parses them as Python 3 or else as Python 2, and finds a script's own modules."""
+"""Reads files: looks up their paths, parses them as Python 3 or else as Python 2, and finds a script's own modules."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import functools
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,28 @@ class Source:
     def names(self) -> Names:
         """The meaning of the file's names."""
         return Names(self.tree)
+
+
+def check_path(path: Path) -> None:
+    """Checks that the system looks a path up, so that ``exists``, ``is_file`` and ``is_dir`` raise nothing; it need not exist.
+
+    Args:
+        path: Path of a file or folder that the user names.
+
+    Raises:
+        BridgeError: A folder on the way may not be entered, or a name is too long.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise BridgeError(
+            "A path cannot be looked up.",
+            expected="the path of a file or folder, in folders that this user may enter",
+            received=f"{path}: {error.strerror}",
+            fix="Check the path, and the permissions of its folders.",
+        ) from None
 
 
 def read_source(content: bytes, path: str) -> Source:
@@ -152,7 +175,8 @@ def find_modules(dotted: str, path: Path, roots: Sequence[Path]) -> Iterator[Pat
             continue
         for length in range(len(parts), 0, -1):
             base = folder.joinpath(*parts[:length])
-            yield from (file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file())
+            files = base.with_suffix(".py"), base / "__init__.py"
+            yield from (file for file in files if os.path.isfile(file))  # noqa: PTH113 -- False in a folder that is closed
 
 
 def module_root(script: Path) -> Path:

@@ -25,7 +25,7 @@ Tensor = Any
 BATCH = "estimator_bridge/batch"  # a name that no variable of a script has
 """The operations between an input pipeline and its model."""
 _CONTROL_FLOW = frozenset({"Case", "If", "While"})
-_SEEDS_APART = 0x9E3779B1
+SEEDS_APART = 0x9E3779B1
 """Distance between the seeds of two replicas, larger than that between operations, whose seeds count up."""
 _BY_FILTER: Mapping[str, str] = {
     "Conv2DBackpropInput": "Conv2DBackpropFilter",
@@ -211,7 +211,7 @@ class Fragment:
         names = {name: f"{name}_replica_{number}" for name in own}
         for node in all_nodes(graph_def):
             if is_seeded(node):
-                node.attr["seed2"].i += number * _SEEDS_APART
+                node.attr["seed2"].i += number * SEEDS_APART
             node.op = names.get(node.op, node.op)
             for called in called_functions(node):
                 called.name = names.get(called.name, called.name)

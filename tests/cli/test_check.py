@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from estimator_bridge.cli import check, main
 from estimator_bridge.legacy.contrib import offered
+from tests.compat.source.reports.pages import read
 from tests.notebooks import notebook
 from tests.packaging.conftest import ROOT
 from tests.running import write
@@ -166,6 +168,41 @@ def test_a_baseline_decides_the_exit_code(project: Path, capsys: pytest.CaptureF
     write(project / "trainer" / "human.py", "import tensorflow as tf\n\ntf.train.Nothing\ntf.train.Other\n")
     assert main.main(["check", "--baseline", "known.json", "."]) == 1
     assert [line.split(": ")[2] for line in capsys.readouterr().out.splitlines() if " human: " in line] == ["tf.train.Other"]
+
+
+def test_a_page_has_what_a_baseline_and_one_verdict_leave(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["check", "--format", "json", "trainer"]) == 1
+    write(project / "known.json", capsys.readouterr().out)
+    write(project / "trainer" / "human.py", "import tensorflow as tf\ntf.train.Nothing\ntf.train.Other\nimport numpy\n")
+    write(project / "trainer" / "look.py", "if 'ipykernel' in names:\n    get_ipython()\n")
+
+    def shown(*options: str) -> str:
+        assert main.main(["check", "--html", "check.html", *options, "trainer"]) == 1
+        return re.sub(r"\s+", " ", read((project / "check.html").read_text()).text)
+
+    page = shown()
+    assert "2 of 3 files need no human" in page
+    assert "human: tf.train.Nothing" in page
+    assert "look: " in page
+    assert not any(text in page for text in ("new: ", "known", "are shown"))
+
+    page = shown("--baseline", "known.json")
+    assert "2 of 3 files have nothing new that needs a human" in page
+    assert "2 known findings of the baseline are left out; stages count new findings only." in page
+    assert "tf.train.Nothing" not in page
+    assert "new: line 3: human: tf.train.Other" in page
+    assert "new: line 2: look: get_ipython" in page
+
+    page = shown("--baseline", "known.json", "--only", "human")
+    assert "2 known findings" in page
+    assert "Only findings with the verdict human are shown; stages count all verdicts." in page
+    assert "new: line 3: human: tf.train.Other" in page
+    assert "look: " not in page
+
+    page = shown("--only", "mended")
+    assert "2 of 3 files need no human" in page, "the stages stay"
+    assert "mended: np.float" in page
+    assert "tf.train" not in page
 
 
 def test_a_page_is_written_and_replaced_but_never_a_file_of_the_users(

@@ -7,12 +7,16 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from estimator_bridge.cli import main
+from estimator_bridge.fleet.comparisons import Comparisons, Report
+from estimator_bridge.fleet.plan import Pipeline
+from estimator_bridge.fleet.results import Result, key_of, write_result
 from tests.running import ROOT, estimator_bridge_command, write
 
 
@@ -37,10 +41,44 @@ def test_init_then_check(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found[1]["blockers"][0].startswith("train.py:6:")
     assert "tf.train.Nothing" in (project / "fleet-results" / "index.html").read_text()
 
+    assert main.main(["fleet", "check", "--junit", "fleet.xml"]) == 1
+    assert re.findall("<failure|<error|<skipped", (project / "fleet.xml").read_text()) == ["<failure"]
+
+    capsys.readouterr()
     assert main.main(["fleet", "check", "--only", "ads-train"]) == 0
     assert [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if line.startswith("│")] == [
         [" ads-train ", " checked "]
     ]
+
+
+def test_the_estimate_follows_each_comparison(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = {"one": 120.0, "two": 240.0, "three": 60.0}
+    rows = "".join(f'[[pipeline]]\nname = "{name}"\nscript = "ads/train.py"\n' for name in seconds)
+    write(project / "fleet.toml", rows)
+
+    def compare(self: Comparisons, pipelines: Sequence[Pipeline], jobs: int, report: Report) -> None:
+        for pipeline in pipelines:
+            result = Result(key_of(pipeline), 0, "equal", seconds=seconds[pipeline.name])
+            write_result(project / "fleet-results", pipeline, result)
+            report(pipeline, result)
+
+    monkeypatch.setattr(Comparisons, "run", compare)
+    assert main.main(["fleet", "compare"]) == 0
+    first, *others = capsys.readouterr().err.splitlines()
+    assert "at most 180 min by their limits" in first
+    assert "earlier durations" not in first
+    assert others == [
+        "estimator-bridge: 1 of 3: one: equal, 120 s; left: about 4 min by earlier durations",
+        "estimator-bridge: 2 of 3: two: equal, 240 s; left: about 3 min by earlier durations",
+        "estimator-bridge: 3 of 3: three: equal, 60 s",
+    ]
+
+    assert main.main(["fleet", "compare", "--again", "-j", "2"]) == 0
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert "about 4 min by earlier durations" in first  # 3.5
+    assert second.endswith("left: about 2 min by earlier durations")  # 2.5: each pipeline has a duration of its own
 
 
 def test_data_that_is_not_there_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import itertools
+import os
 import re
 import shlex
 import shutil
@@ -21,7 +23,7 @@ from estimator_bridge.cli import main as cli
 from estimator_bridge.cli import script_arguments
 from estimator_bridge.errors import BridgeError
 from tests.notebooks import notebook
-from tests.running import estimator_bridge_command, write
+from tests.running import ROOT, estimator_bridge_command, write
 
 COMPARABLE = ("run", "compare")
 
@@ -167,6 +169,69 @@ def test_a_script_that_is_not_there(
     assert err.startswith(f"estimator-bridge: {message}")
     assert "to do:" in err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(params=["closed/train.py", f"{'a' * 300}.py"], ids=["closed folder", "long name"])
+def refused_path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A path that the system does not look up; a stand-in refuses to enter the folder, since root may enter every one."""
+    stat = Path.stat
+
+    def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if "closed" in path.parts[:-1]:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "stat", refuse)
+    write(tmp_path / "old.py", "x = 1\n")
+    path: str = request.param
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("check", "run", "launch", "plan", "compare", "compare old.py", "fleet init"),
+        *("convert source", "convert source old.py --out", "convert config --from-script"),
+    ],
+)
+def test_a_path_that_the_system_refuses_to_look_up(command: str, refused_path: str, tmp_path: Path) -> None:
+    code, out, err = run_main(*command.split(), refused_path)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: A path cannot be looked up.\n")
+    assert f"received: {refused_path}: " in err
+    assert [path.name for path in tmp_path.iterdir()] == ["old.py"]
+
+
+@pytest.mark.parametrize("refused_path", ["closed/train.py"], indirect=True)
+@pytest.mark.parametrize("command", ["check", "convert source --check"])
+@pytest.mark.parametrize("script", ["old.py", "jobs/old.py"])
+def test_a_module_of_the_script_in_a_closed_folder_is_skipped(
+    script: str, command: str, refused_path: str, tmp_path: Path
+) -> None:
+    """It is below the script's folder, or beside it, where a change of ``sys.path`` lets modules be looked for."""
+    write(tmp_path / refused_path, "x = 1\n")
+    write(tmp_path / script, (ROOT / "tests" / "data" / "closed_modules.py").read_text())
+
+    code, _, err = run_main(*command.split(), script)
+
+    assert code in {0, 1}
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("action", ["check", "compare", "report"])
+@pytest.mark.parametrize("key", ["script", "rewrite", "data", "folder"])
+def test_a_path_of_a_fleet_that_the_system_refuses_to_look_up(action: str, key: str, refused_path: str, tmp_path: Path) -> None:
+    values = {"name": '"ads"', "script": '"old.py"', key: f'["{refused_path}"]' if key == "data" else f'"{refused_path}"'}
+    write(tmp_path / "fleet.toml", "[[pipeline]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
+
+    code, out, err = run_main("fleet", action)
+
+    assert (code, out) == (2, "")
+    assert err.startswith("estimator-bridge: A path cannot be looked up.\n")
+    assert f"received: {refused_path}" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet.toml", "old.py"]
 
 
 @pytest.mark.parametrize("verb", ["run", "compare", "launch"])

@@ -1,7 +1,8 @@
 """A TensorFlow 1 script for a cluster, which the comparison of paths tests: ``trains_as_cluster.py MODEL_DIR MAX_STEPS [OPTION ...]``.
 
 A linear model of noisy rows. Without an option its workers train asynchronously on parameter servers, each on batches of its own shuffle.
-Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredStrategy; ``fails``: workers raise an error in their input_fn;
+Options: ``in-step``: SyncReplicasOptimizer; ``mirrored``: MultiWorkerMirroredStrategy; ``drops``: dropout;
+``fails``: workers raise an error in their input_fn;
 ``hangs``: it does not return; ``faster-on-the-modern-path``: a fault that a comparison has to find.
 """
 
@@ -35,7 +36,8 @@ def eval_input_fn():
 
 
 def model_fn(features, labels, mode):
-    predictions = tf.layers.dense(features["x"], 1)
+    kept = tf.layers.dropout(features["x"], 0.5, training="drops" in OPTIONS and mode == tf.estimator.ModeKeys.TRAIN)
+    predictions = tf.layers.dense(kept, 1)
     loss = tf.losses.mean_squared_error(labels, predictions)
     if mode == tf.estimator.ModeKeys.EVAL:
         error = tf.metrics.mean_absolute_error(labels, predictions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -36,13 +37,27 @@ def test_the_dashboard_holds_everything_and_loads_nothing(tmp_path: Path) -> Non
     assert order == sorted(order), "those that need most come first"
 
 
-def test_junit_fails_where_the_sides_differ() -> None:
-    suite = ET.fromstring(render_junit(ROWS).split("\n", 1)[1]).find("testsuite")
+def junit(rows: Sequence[Row], is_check: bool) -> tuple[dict[str, str | None], dict[str | None, list[str]]]:
+    """Returns the counts of a JUnit file, and the elements of each test case."""
+    suite = ET.fromstring(render_junit(rows, is_check).split("\n", 1)[1]).find("testsuite")
     assert suite is not None
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    return counts, {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+
+
+def test_junit_of_a_comparison_fails_where_the_sides_differ() -> None:
+    """A pipeline that was not compared is skipped: only a check knows enough to let it fail."""
+    counts, cases = junit(ROWS, is_check=False)
     assert counts == {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
-    cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
     assert cases == {"ads": [], "clicks": ["failure"], "rank": ["error"], "old": ["skipped"]}
+
+
+def test_junit_of_a_check_fails_where_a_human_is_needed() -> None:
+    """The exit code of a check is 1 there. As a skipped test case it showed green in CI, whose reader saw no failure."""
+    counts, cases = junit(ROWS, is_check=True)
+    assert counts == {"tests": "4", "failures": "1", "errors": "0", "skipped": "0"}
+    assert cases == {"ads": [], "clicks": [], "rank": [], "old": ["failure"]}
+    assert "needs a human: old.py:1: tf.gone: No such name." in render_junit(ROWS, is_check=True)
 
 
 def test_markdown_has_a_line_for_each() -> None:

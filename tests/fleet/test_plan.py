@@ -134,6 +134,12 @@ def test_what_init_prints_can_be_read(tmp_path: Path) -> None:
     assert [one.name for one in pipelines] == ["ads-train", "ads-train-2", "ü-b"]
 
 
+@pytest.mark.parametrize(("script", "file"), [("train", "train.py"), ("jobs.ads.train", "jobs/ads/train.py"), (".", "/.py")])
+def test_the_file_of_a_module(script: str, file: str) -> None:
+    """A name without letters is no module; it ended with a ValueError."""
+    assert Pipeline("ads", script, options=("-m",)).file == Path(file)
+
+
 def test_a_script_in_a_package_is_run_as_a_module(tmp_path: Path) -> None:
     for folder in ("", "ads", "ads/trainer"):
         write(tmp_path / folder / "__init__.py", "")

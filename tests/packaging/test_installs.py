@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import os
+import re
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 from types import ModuleType
@@ -116,6 +119,25 @@ def test_the_requirements_without_tensorflow_are_all_but_those_that_bring_it() -
         str(Requirement(line)) for line in importlib.metadata.requires("estimator-bridge") or () if "extra ==" not in line
     }
     assert {line for line in needed if not line.startswith(("tensorflow<", "tensorflow>", "tf-keras"))} == found
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_constraints_keep_the_installed_tensorflow_as_it_is(tmp_path: Path) -> None:
+    """The lines of docs/how-to/install.md, without an index and without effect: pip only resolves."""
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```sh\n(pip freeze .*?)```", page, flags=re.DOTALL)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    variables = {"PATH": path, "PIP_NO_INDEX": "1", "PIP_DRY_RUN": "1"}
+
+    def install(package: str) -> str:
+        return run("bash", "-euo", "pipefail", "-c", lines.replace("PACKAGE", package), cwd=tmp_path, environment=variables)
+
+    install("numpy")
+    constraints = (tmp_path / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert {"tensorflow", "keras"} <= {re.split("[=-]", line)[0] for line in constraints}
+    with pytest.raises(AssertionError, match=r"The user requested \(constraint\) numpy=="):
+        install("'numpy<1'")
 
 
 @pytest.mark.slow

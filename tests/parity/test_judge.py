@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -195,24 +196,27 @@ def test_evaluations_of_one_name_and_step_are_paired_by_their_order(
 
 
 @pytest.mark.parametrize(
-    ("legacy", "modern", "equal"),
+    ("legacy", "modern", "equal", "difference"),
     [
-        ([1.0, 2.0], [1.0, 2.0], True),
-        ([1.0, 2.0], [1.0, 2.1], False),
-        ([1.0, 2.0], [1.0], False),
-        ([1, 2], [1, 3], False),
-        ([b"a", b"b"], [b"a", b"b"], True),
-        ([b"a", b"b"], [b"a", b"c"], False),
-        ([1.0, 2.0], [b"1.0", b"2.0"], False),
+        ([1.0, 2.0], [1.0, 2.0], True, 0.0),
+        ([1.0, 2.0], [1.0, 2.5], False, 0.5),
+        ([1.0, 2.0], [1.0], False, None),
+        ([1, 2], [1, 2], True, 0.0),
+        ([1, 2], [1, 3], False, 1.0),
+        ([b"a", b"b"], [b"a", b"b"], True, 0.0),
+        ([b"a", b"b"], [b"a", b"c"], False, math.inf),
+        ([1.0, 2.0], [b"1.0", b"2.0"], False, math.inf),
     ],
 )
-def test_predictions_are_compared_by_key(pair: Pair, legacy: list[Any], modern: list[Any], *, equal: bool) -> None:
+def test_predictions_are_compared_by_key(
+    pair: Pair, legacy: list[Any], modern: list[Any], *, equal: bool, difference: float | None
+) -> None:
     for trace, values in ((pair.legacy, legacy), (pair.modern, modern)):
         np.savez(trace.predictions("predict-0"), **{"key:scores": np.array(values)})
         trace.write("predicted", call="predict-0")
     result = pair.judge()
     assert found(result) == ([] if equal else [("prediction", None)])
-    assert [(group.call, group.name, group.is_equal) for group in result.predictions] == [("predict-0", "scores", equal)]
+    assert result.predictions == (PredictionGroup("predict-0", "scores", equal, difference),)
 
 
 def test_an_output_that_only_the_modern_side_predicts_is_a_difference(pair: Pair) -> None:
@@ -320,7 +324,7 @@ def test_predicted_strings_may_have_other_lengths_in_each_example(pair: Pair, mo
 
 def test_random_numbers_that_cannot_be_equal_make_a_difference_not_comparable(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
-    pair.legacy.write("random", call="train-0", replicas=1, in_step=["dropout/random_uniform"], functions=["while_body"])
+    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=["while_body"])
     result = pair.judge()
     assert (result.verdict, result.exit_code) == ("not comparable", 2)
     assert any("while_body" in note for note in result.notes)
@@ -337,7 +341,7 @@ def test_batches_of_hooks_make_a_difference_not_comparable(pair: Pair) -> None:
 
 def test_dropout_counts_against_the_comparison_only_with_several_parts_of_a_batch(pair: Pair) -> None:
     pair.train([3.0, 2.0], modern=[3.0, 2.5])
-    pair.legacy.write("random", call="train-0", replicas=1, in_step=["dropout/random_uniform"], functions=[])
+    pair.legacy.write("random", call="train-0", in_step=["dropout/random_uniform"], functions=[])
     assert pair.judge().verdict == "different"
     assert pair.judge(replicas=2).verdict == "not comparable"
     assert pair.judge(micro=4).verdict == "not comparable"

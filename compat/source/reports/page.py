@@ -124,20 +124,22 @@ def environment() -> jinja2.Environment:
     )
 
 
-def render_page(reports: Sequence[FileReport], version: str) -> str:
+def render_page(reports: Sequence[FileReport], version: str, only: Verdict | None = None, left_out: int | None = None) -> str:
     """Returns one HTML document without any external resource; all text of files is escaped in it.
 
     Args:
         reports: Reports on files.
         version: Version of the TensorFlow that the files were judged for.
+        only: Verdict of the findings that are shown; None for those that need a human or are to be looked at. Stages count all verdicts.
+        left_out: Number of known findings that the reports lack; None without a baseline.
     """
-    shown = (Verdict.HUMAN, Verdict.LOOK)
+    shown = (Verdict.HUMAN, Verdict.LOOK) if only is None else (only,)
     order = list(Stage)
     files = [
         (report, stage_of(report), [finding for finding in report.findings if finding.verdict in shown]) for report in reports
     ]
     files.sort(key=lambda file: (-order.index(file[1]), -len(file[2]), file[0].path))
-    blockers = find_blockers(reports)
+    blockers = find_blockers(reports) if Verdict.HUMAN in shown else []
     return (
         environment()
         .get_template("page.html.j2")
@@ -152,5 +154,7 @@ def render_page(reports: Sequence[FileReport], version: str) -> str:
             blockers=blockers[:_MOST_BLOCKERS],
             more_blockers=max(len(blockers) - _MOST_BLOCKERS, 0),
             folders=count_by_folder(reports),
+            only=only,
+            left_out=left_out,
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,7 +97,8 @@ def _is_asked_first(source: Source, call: ast.Call) -> bool:
 
 
 def _is_there(top: str, folders: Sequence[Path]) -> bool:
-    if any((folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in folders):
+    names = (folder / name for folder in folders for name in (top, f"{top}.py"))
+    if any(os.path.exists(name) for name in names):  # noqa: PTH110 -- False in a folder that is closed
         return True
     return _is_installed(top, tuple(sys.path))
 

@@ -2,7 +2,7 @@
 
 from estimator_bridge.compat.source.surface import prefixes
 
-_TREES = "TensorFlow Decision Forests (tensorflow_decision_forests)"
+_TREES = "ydf (ydf.GradientBoostedTreesLearner)"
 _STATISTICS = "tf.profiler.Profiler"
 
 # A name below tensorflow, and the replacement for it and for all names below it.

@@ -92,10 +92,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BridgeError("--micro works only on the modern path.", fix="Add --path modern.")
     version = installed_version()
     judge = _judge(arguments.py2)
-    scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
     found: dict[str, FileReport] = {}
     known = read_baseline(arguments.baseline) if arguments.baseline else {}
-    files = find_files(arguments.paths, arguments.exclude)
+    files = find_files(arguments.paths, arguments.exclude)  # checks the paths first
+    scripts = {Path(path) for path in arguments.paths if Path(path).is_file()}
     with _judged(judge, [path for path in files if path not in scripts]) as of_folders:
         for path in _with_progress(files):
             reports_on_file = (
@@ -104,16 +104,18 @@ def execute(arguments: argparse.Namespace) -> int:
             for report in reports_on_file:
                 found.setdefault(report.path, report)
     reports = list(found.values())
+    new = without_known(reports, known)
     if arguments.html is not None:
         from estimator_bridge.compat.source.reports.page import render_page
         from estimator_bridge.parity.report.write import write_page
 
-        write_page(arguments.html, render_page(reports, version))
-    reports = without_known(reports, known)
-    _print(_only(reports, arguments.only), version, arguments.format)
-    if any(report.unreadable and report.findings for report in reports):
+        left_out = _count(reports) - _count(new) if arguments.baseline else None
+        only = Verdict(arguments.only) if arguments.only else None
+        write_page(arguments.html, render_page(new, version, only, left_out))
+    _print(_only(new, arguments.only), version, arguments.format)
+    if any(report.unreadable and report.findings for report in new):
         return 2
-    return 1 if text.total(reports)[Verdict.HUMAN] else 0
+    return 1 if text.total(new)[Verdict.HUMAN] else 0
 
 
 def _judge(python2: bool) -> Judge:
@@ -145,6 +147,10 @@ def _start(python2: bool) -> None:
 
 def _of_file(path: Path) -> FileReport:
     return _judges[0].file(path)
+
+
+def _count(reports: Sequence[FileReport]) -> int:
+    return sum(len(report.findings) for report in reports)
 
 
 def _only(reports: list[FileReport], verdict: str | None) -> list[FileReport]:

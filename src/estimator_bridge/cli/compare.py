@@ -238,10 +238,14 @@ def _execute_exports(arguments: argparse.Namespace) -> int:
 
 def _plan(script: Script, arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None]:
     """Returns the old script and, if its first argument is a rewrite, the order to compare with it."""
+    from estimator_bridge.compat.source.reading import check_path
     from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
     from estimator_bridge.script.run import Script
 
-    if not (script.args and script.args[0].endswith((".py", ".ipynb")) and Path(script.args[0]).is_file()):
+    named_file = Path(script.args[0]) if script.args and script.args[0].endswith((".py", ".ipynb")) else None
+    if named_file:
+        check_path(named_file)
+    if not (named_file and named_file.is_file()):
         named = [flag for flag, value in _rewrite_options(arguments) if value]
         if named:
             raise BridgeError(

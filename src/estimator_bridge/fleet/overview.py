@@ -64,17 +64,18 @@ def as_data(rows: Sequence[Row]) -> dict[str, Any]:
     return {"counts": {stage.value: counts[stage] for stage in Stage}, "pipelines": pipelines}
 
 
-def render_junit(rows: Sequence[Row]) -> str:
+def render_junit(rows: Sequence[Row], is_check: bool = False) -> str:
     """Renders the rows as JUnit XML: a test case a pipeline, which fails if the sides differ, and is skipped where nothing was compared.
 
     Args:
         rows: Rows of the overview.
+        is_check: True if only the scripts were judged; a test case then fails if its pipeline needs a human, and else passes.
 
     Example:
         >>> render_junit([Row(Pipeline("ads", "train.py"), Stage.EQUAL)]).count("<testcase")
         1
     """
-    outcomes = [_outcome(row) for row in rows]
+    outcomes = [_outcome_of_check(row) if is_check else _outcome(row) for row in rows]
     counts = {f"{kind}s" if kind != "skipped" else kind: str(outcomes.count(kind)) for kind in ("failure", "error", "skipped")}
     root = ET.Element("testsuites")
     suite = ET.SubElement(root, "testsuite", {"name": "estimator-bridge fleet", "tests": str(len(rows)), **counts})
@@ -87,7 +88,8 @@ def render_junit(rows: Sequence[Row]) -> str:
             {"classname": _printable(row.pipeline.owner or "fleet"), "name": row.pipeline.name, "time": seconds},
         )
         if outcome:
-            ET.SubElement(case, outcome, {"message": _printable(f"{row.stage.value}: {row.message}")})
+            message = f"{Stage.HUMAN.value}: {row.blockers[0]}" if is_check else f"{row.stage.value}: {row.message}"
+            ET.SubElement(case, outcome, {"message": _printable(message)})
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
@@ -97,6 +99,10 @@ def _outcome(row: Row) -> str:
     if row.stage is Stage.MODERN:
         return "failure"
     return "error" if row.result and not row.note else "skipped"
+
+
+def _outcome_of_check(row: Row) -> str:
+    return "failure" if row.blockers else ""
 
 
 def _printable(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from estimator_bridge.compat.source.reading import check_path
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.result import Level
 
@@ -74,7 +75,7 @@ class Pipeline:
     @property
     def file(self) -> Path:
         """Path of the script, or of the module that ``-m`` names, relative to ``folder``."""
-        return Path(*self.script.split(".")).with_suffix(".py") if "-m" in self.options else Path(self.script)
+        return Path(self.script.replace(".", "/") + ".py") if "-m" in self.options else Path(self.script)
 
     def comparison(self) -> list[str]:
         """Returns the arguments of ``compare``, without those that say where its report goes."""
@@ -149,7 +150,7 @@ def read_fleet(path: Path) -> list[Pipeline]:
         The pipelines, in order; keys of ``[defaults]`` count for each pipeline that lacks them.
 
     Raises:
-        BridgeError: The file cannot be read, is no fleet, or names a pipeline twice.
+        BridgeError: The file cannot be read, is no fleet, names a pipeline twice, or has a path that cannot be looked up.
     """
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
@@ -186,6 +187,8 @@ def _pipelines(tables: Mapping[str, Any], path: Path) -> list[Pipeline]:
         one = Pipeline(**values, folder=folder, waivers=tuple(waivers))
         if one.name.lower() in found:  # folders may be the same there
             raise BridgeError(f"{where}: this name is there twice.", expected="another name", received=one.name)
+        for named in (one.file, *map(Path, (one.rewrite, *one.data))):
+            check_path(folder / named)
         found[one.name.lower()] = one
     return list(found.values())
 

@@ -270,8 +270,7 @@ def _predictions(legacy: Trace, modern: Trace, thresholds: Thresholds) -> Iterat
                 is_there = key in old.files and key in new.files
                 name, is_paired = key.removeprefix("key:"), is_there and old[key].shape == new[key].shape
                 is_equal = is_there and equal_arrays(old[key], new[key], thresholds)
-                is_float = is_paired and all(np.issubdtype(side[key].dtype, np.floating) for side in (old, new))
-                yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_float else None)
+                yield PredictionGroup(call, name, is_equal, max_abs_diff(old[key], new[key]) if is_paired else None)
 
 
 def _prediction_findings(legacy: Trace, modern: Trace, groups: Sequence[PredictionGroup]) -> Iterator[ParityFinding]:
@@ -319,8 +318,8 @@ def _reasons(legacy: Trace, modern: Trace, parts: int) -> Iterator[str]:
         yield "Session hooks read batches of their own, which were not recorded. Compare with --free-run."
     for event in legacy.events("random"):
         noise = [f"random numbers drawn inside {name}" for name in event["functions"]]
-        if max(parts, event.get("replicas", 1)) > 1:
-            noise += [f"{name}, which each replica or micro-batch draws for itself" for name in event["in_step"]]
+        if parts > 1 or event.get("unseeded"):
+            noise += [f"{name}, which each worker or part of a batch draws for itself" for name in event["in_step"]]
         yield from (f"The two sides cannot draw the same random numbers: {one}." for one in noise)
 
 

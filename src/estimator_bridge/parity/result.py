@@ -107,7 +107,10 @@ class VariableDiff:
 
 @dataclasses.dataclass(frozen=True)
 class PredictionGroup:
-    """One output of one predict call; ``max_abs_diff`` is None if only one side has it, or if it has other shapes or no numbers."""
+    """One output of one predict call; ``max_abs_diff`` is None if only one side has it, or if both cannot be subtracted.
+
+    It is infinity for strings that differ.
+    """
 
     call: str
     name: str

@@ -23,6 +23,7 @@ from typing import Any
 
 from estimator_bridge.cluster.rendezvous import Rendezvous
 from estimator_bridge.compat.source.notebooks.cells import is_notebook, refuse_ipython_lines
+from estimator_bridge.compat.source.reading import check_path
 from estimator_bridge.compat.source.rules.asked_version import choose_version
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.legacy.distribution.input_sharding import shard_input
@@ -92,6 +93,7 @@ class Script:
 
     def _check_file(self) -> None:
         path = Path(self.target)
+        check_path(path)
         if path.is_dir():
             what, fix = "The script is a folder.", f"Name the file in it that you run, e.g. {path / 'train.py'}."
         elif not path.exists():

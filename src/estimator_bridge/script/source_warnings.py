@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from estimator_bridge.compat.source.checking import judge_python2
-from estimator_bridge.compat.source.reading import Source, own_sources
+from estimator_bridge.compat.source.reading import Source, check_path, own_sources
 from estimator_bridge.compat.source.rules.misuse_checks import judge_misuse
 from estimator_bridge.compat.source.verdicts import SourceFinding
 from estimator_bridge.errors import BridgeError
@@ -59,6 +59,8 @@ def _file_and_root(target: str, is_module: bool) -> tuple[Path, Path] | None:
         return (path, path.resolve().parent) if path.is_file() else None  # a pipe can be read only once
     base = Path.cwd().joinpath(*target.split("."))
     files = (base.with_suffix(".py"), base / "__main__.py")
+    for file in files:
+        check_path(file)
     return next(((file, Path.cwd()) for file in files if file.is_file()), None)
 
 

@@ -32,7 +32,7 @@ class Sides:
     def train(self, side: str, task: str, steps: Any = STEPS, noise: tuple[str, ...] = ()) -> None:
         trace = self._traces[side][task]
         trace.write("train", call="train-0", max_steps=len(STEPS))
-        trace.write("random", call="train-0", replicas=2, in_step=list(noise), functions=[])
+        trace.write("random", call="train-0", unseeded=True, in_step=list(noise), functions=[])
         for step, (loss, batch) in enumerate(steps, 1):
             trace.write("step", call="train-0", step=step, loss=loss, batch=batch)
         trace.write("trained", call="train-0", model_dir="model", checkpoint=None)

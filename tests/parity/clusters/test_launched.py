@@ -58,6 +58,8 @@ def test_a_task_that_fails_ends_the_comparison_with_its_own_error(tmp_path: Path
         (("--worker", 3), ("mirrored",)),
         (("--worker", 1, "--free-run"), ("mirrored",)),
         (("--worker", 2, "--mesh", "data=2,model=2"), ("mirrored",)),
+        (("--worker", 2), ("mirrored", "drops")),
+        (("--worker", 2, "--mesh", "data=2,model=2"), ("mirrored", "drops")),
     ],
 )
 def test_trainings_in_step_are_equal(options: tuple[object, ...], does: tuple[str, ...], tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def test_an_equal_run(equal_run: ParityResult) -> None:
 def test_an_identical_run(identical_run: ParityResult) -> None:
     headings = [line for line in _printed(identical_run).splitlines() if "identical" in line]
     assert headings == [
-        "Loss: 20 of 20 steps within; identical, to the last bit",
-        "Metrics: identical, to the last bit",
-        "Predictions: 2 outputs, 0 outside; identical, to the last bit",
-        "Variables: 1 variable, 0 outside 1e-4; identical, to the last bit",
+        "Loss: 20 of 20 steps within; identical to the last bit",
+        "Metrics: 2 values, identical to the last bit",
+        "Predictions: 2 outputs, 0 outside; identical to the last bit",
+        "Variables: 1 variable, 0 outside 1e-4; identical to the last bit",
     ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 from estimator_bridge.compat.config.reading.sources import Source
+from estimator_bridge.compat.source.reading import check_path
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.json_positions import read_object
 
@@ -31,6 +32,7 @@ def record(script: str, args: Sequence[str]) -> Source:
     Raises:
         BridgeError: The script is missing, ends before it calls an Estimator, or fails.
     """
+    check_path(Path(script))
     if not Path(script).is_file():
         expected = "the path of a Python file"
         raise BridgeError("There is no such script.", expected=expected, received=script, fix="Check the path.")

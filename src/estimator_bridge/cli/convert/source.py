@@ -93,8 +93,9 @@ def execute(arguments: argparse.Namespace) -> int:
     _check_keras(arguments.keras)
     if arguments.out is None and (arguments.prove or arguments.args):
         raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
-    whole = arguments.script.is_dir()
     folder = arguments.out is not None and arguments.out.suffix != ".py"
+    _check_paths(arguments.script, arguments.out / arguments.script.name if folder else arguments.out)
+    whole = arguments.script.is_dir()
     if whole and not (folder or arguments.check or arguments.format != "text"):
         raise BridgeError(f"{arguments.script} is a folder.", expected="a folder for the new files", fix="Add --out FOLDER.")
     script, root = (arguments.script, arguments.script) if whole else _located(arguments.script)
@@ -122,6 +123,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if not all(one.complete for one in converted.values()):
         return 1
     return _compare(arguments, arguments.out / script.relative_to(root) if folder else arguments.out) if arguments.prove else 0
+
+
+def _check_paths(*paths: Path | None) -> None:
+    from estimator_bridge.compat.source.reading import check_path
+
+    for path in filter(None, paths):
+        check_path(path)
 
 
 def _check_keras(version: str) -> None:

@@ -175,13 +175,15 @@ def _compare(pipelines: Sequence[Pipeline], arguments: argparse.Namespace) -> No
     known = read_results(arguments.out, pipelines)
     waiting = [one for one in pipelines if arguments.again or one.name not in known or known[one.name].key != key_of(one)]
     _say(_estimate(pipelines, waiting, known, arguments.jobs))
-    lock, ended = threading.Lock(), 0
+    lock, left = threading.Lock(), list(waiting)
 
     def report(pipeline: Pipeline, result: Result) -> None:
-        nonlocal ended
         with lock:
-            ended += 1
-            _say(f"{ended} of {len(waiting)}: {pipeline.name}: {result.verdict}, {result.seconds:,.0f} s")
+            left.remove(pipeline)
+            known[pipeline.name] = result
+            line = f"{len(waiting) - len(left)} of {len(waiting)}: {pipeline.name}: {result.verdict}, {result.seconds:,.0f} s"
+            expected = _expected(left, known, arguments.jobs)
+            _say(f"{line}; left: {expected}" if expected else line)
 
     Comparisons(arguments.out).run(waiting, arguments.jobs, report)
 
@@ -190,11 +192,7 @@ def _estimate(pipelines: Sequence[Pipeline], waiting: Sequence[Pipeline], known:
     from rich.filesize import decimal
 
     parts = [f"{len(waiting)} of {len(pipelines)} pipelines to compare, {jobs} at once"]
-    seconds = [result.seconds for result in known.values()]
-    if waiting and seconds:
-        mean = sum(seconds) / len(seconds)
-        total = sum(known[one.name].seconds if one.name in known else mean for one in waiting) / jobs
-        parts.append(f"about {total / 60:,.0f} min by earlier durations")
+    parts += filter(None, [_expected(waiting, known, jobs)])
     limit = sum(one.timeout * (one.retries + 1) for one in waiting) / jobs
     parts.append(f"at most {limit / 60:,.0f} min by their limits")
     free = shutil.disk_usage(tempfile.gettempdir()).free
@@ -203,6 +201,15 @@ def _estimate(pipelines: Sequence[Pipeline], waiting: Sequence[Pipeline], known:
     if waiting and any(largest):
         parts.append(f"they need about {decimal(sum(largest))} at once, by earlier sizes")
     return "; ".join(parts)
+
+
+def _expected(waiting: Sequence[Pipeline], known: dict[str, Result], jobs: int) -> str:
+    """Returns how long comparisons are expected to take; empty before the first result, or if none is left."""
+    if not (waiting and known):
+        return ""
+    mean = sum(result.seconds for result in known.values()) / len(known)
+    total = sum(known[one.name].seconds if one.name in known else mean for one in waiting) / jobs
+    return f"about {total / 60:,.0f} min by earlier durations"
 
 
 def _rows(pipelines: Sequence[Pipeline], arguments: argparse.Namespace) -> list[Row]:
@@ -231,9 +238,10 @@ def _write(rows: Sequence[Row], arguments: argparse.Namespace) -> None:
         stages = {row.pipeline.name: row.stage for row in rows}
         history = add_to_history(arguments.out, stages, datetime.datetime.now(datetime.timezone.utc))
         write_page(arguments.out / "index.html", overview.render_page(rows, history, arguments.out))
-    for path, render in ((arguments.junit, overview.render_junit), (arguments.markdown, overview.render_markdown)):
-        if path is not None:
-            write_page(path, render(rows))
+    if arguments.junit is not None:
+        write_page(arguments.junit, overview.render_junit(rows, arguments.action == "check"))
+    if arguments.markdown is not None:
+        write_page(arguments.markdown, overview.render_markdown(rows))
 
 
 def _print(rows: Sequence[Row], arguments: argparse.Namespace) -> None:

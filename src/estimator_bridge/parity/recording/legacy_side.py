@@ -162,7 +162,7 @@ class TrainHook(BatchHook):
         self._trace.write(
             "random",
             call=self._call,
-            replicas=len(self._batches) * max(1, config.num_worker_replicas),
+            unseeded=config.train_distribute is None and config.num_worker_replicas > 1,
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )

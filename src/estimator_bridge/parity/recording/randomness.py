@@ -58,8 +58,10 @@ def equalise(seed: int = SEED) -> None:
     from tensorflow.python.framework import ops, random_seed
     from tensorflow.python.ops import control_flow_ops, while_v2
 
+    from estimator_bridge.modern.graph.fragments import SEEDS_APART
+
     seed_globals(seed)
-    drawn: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+    drawn: WeakKeyDictionary[Any, dict[tuple[int, str], int]] = WeakKeyDictionary()
 
     def get_seed(original: Callable[..., Any], op_seed: int | None) -> tuple[int | None, int | None]:
         graph = ops.get_default_graph()
@@ -67,13 +69,14 @@ def equalise(seed: int = SEED) -> None:
             seeds: tuple[int | None, int | None] = original(op_seed)
             return seeds
         own_seed = graph.seed
-        scope = "/".join(filter(None, _scopes(graph)))
+        replica = _replica()
+        scope = "/".join(filter(None, _scopes(graph))).removeprefix(f"replica_{replica}/")  # names of the legacy path
         if _is_in_branch(graph):  # names of the second branch have suffixes in one graph alone
             scope, graph = _SUFFIX.sub("", scope), _outermost(graph)
         counts = drawn.setdefault(graph, defaultdict(int))
-        counts[scope] += 1
-        place = zlib.crc32(f"{scope}#{counts[scope]}".encode())
-        return (seed if own_seed is None else own_seed) % 2**31, place % 2**31
+        counts[replica, scope] += 1
+        place = zlib.crc32(f"{scope}#{counts[replica, scope]}".encode())
+        return (seed if own_seed is None else own_seed) % 2**31, place % 2**31 + replica * SEEDS_APART
 
     wrap(random_seed, get_seed=get_seed)
     wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)
@@ -163,6 +166,16 @@ def draws_values() -> bool:
 def _one_iteration_at_a_time(make_loop: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Makes a loop whose iterations wait for each other: in parallel they would draw in any order."""
     return make_loop(*args, **{**kwargs, "parallel_iterations": 1})
+
+
+def _replica() -> int:
+    """Returns the number of the replica for which operations are made; 0 outside of one."""
+    from tensorflow.python.distribute import distribute_lib
+    from tensorflow.python.framework import tensor_util
+
+    context = distribute_lib.get_replica_context()
+    number = tensor_util.constant_value(context.replica_id_in_sync_group) if context else 0
+    return int(number or 0)
 
 
 def _scopes(graph: Any) -> list[str]:

@@ -22,7 +22,7 @@ from estimator_bridge.parity.report.charts.chart import (
     step_ticks,
 )
 from estimator_bridge.parity.report.variables import variable_table
-from estimator_bridge.parity.result import MetricPair, ParityResult
+from estimator_bridge.parity.result import Level, MetricPair, ParityResult
 
 # Limits of what a page shows; report.json has everything.
 MOST_FINDINGS, MOST_METRICS, MOST_CURVES, MOST_READOUTS, MOST_GRADIENTS = 100, 300, 4, 1000, 20
@@ -53,7 +53,7 @@ def render_html(result: ParityResult) -> str:
         headline=summary.headline(result),
         command=spelling.shorten(shlex.join(result.command), MESSAGE_LENGTH),
         findings=result.findings[:MOST_FINDINGS],
-        tiles=list(_tiles(totals) if result.mode != "seeds" else _seed_tiles(result)),
+        tiles=list(_tiles(result, totals) if result.mode != "seeds" else _seed_tiles(result)),
         equivalence=[summary.spell_equivalence(test) for test in result.equivalence[:MOST_METRICS]],
         charts=[loss_chart(result), difference_chart(result)] if result.losses else [],
         curves=metric_charts(result, MOST_CURVES) if result.losses else [],
@@ -66,6 +66,7 @@ def render_html(result: ParityResult) -> str:
         ],
         metrics=_metric_rows(final, result),
         all_metrics=_metric_rows(earlier, result),
+        predictions=[(group, *beside(group)) for group in summary.worst_predictions(result)[:MOST_METRICS]],
         gradients=sorted(result.gradients, key=lambda pair: not pair.differs)[:MOST_GRADIENTS],
         variables=variable_table(result),
         summary=totals,
@@ -95,10 +96,10 @@ def _finalize(value: Any) -> Any:
     return spelling.visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
-def _tiles(totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
+def _tiles(result: ParityResult, totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
     """Yields (value, label, True if it is outside) for each number of the overview."""
     yield _ratio(totals.num_steps, totals.num_steps_outside, "steps")
-    if totals.max_abs_diff == 0:
+    if summary.is_identical(result, "loss"):
         yield "identical", "each loss, to the last bit", False
     elif totals.worst_share is not None:
         relative, absolute = spelling.difference(totals.max_rel_diff), spelling.difference(totals.max_abs_diff)
@@ -106,8 +107,19 @@ def _tiles(totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
         yield absolute, f"max abs_diff of a loss, step {totals.max_abs_diff_step:,}", False
         share = spelling.share(totals.worst_share)
         yield share, f"of the threshold at the worst step, {totals.worst_step:,}", not totals.worst_share <= 1
-    yield _ratio(totals.num_metrics, totals.num_metrics_outside, "metric values")
-    yield _ratio(totals.num_variables, totals.num_variables_outside + totals.num_variables_one_sided, "variables")
+    variables_outside = totals.num_variables_outside + totals.num_variables_one_sided
+    counts: list[tuple[Level, int, int, str]] = [
+        ("metric", totals.num_metrics, totals.num_metrics_outside, "metric value"),
+        ("variable", totals.num_variables, variables_outside, "variable"),
+    ]
+    if result.predictions:
+        num_different = sum(not group.is_equal for group in result.predictions)
+        counts.append(("prediction", len(result.predictions), num_different, "predicted output"))
+    for level, total, outside, noun in counts:
+        if summary.is_identical(result, level):
+            yield "identical", f"{spelling.count(total, noun)}, to the last bit", False
+        else:
+            yield _ratio(total, outside, f"{noun}s")
 
 
 def _seed_tiles(result: ParityResult) -> Iterator[tuple[str, str, bool]]:

@@ -9,10 +9,12 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
 from estimator_bridge.parity.result import (
+    Level,
     LossPoint,
     MetricEquivalence,
     MetricPair,
     ParityResult,
+    PredictionGroup,
     Thresholds,
     VariableDiff,
     abs_diff,
@@ -30,6 +32,7 @@ _WHERE = {
     "export": "in an export",
     "calls": "in the calls that they make",
 }
+_VALUES: dict[Level, str] = {"loss": "losses", "metric": "metrics", "variable": "variables", "prediction": "predictions"}
 State = Literal["outside", "one-sided", "inside"]
 
 
@@ -146,6 +149,31 @@ def loss_gaps(result: ParityResult) -> list[Gap]:
     return [measure(point.legacy, point.modern, result.thresholds) for point in result.losses]
 
 
+def is_identical(result: ParityResult, level: Level) -> bool:
+    """Returns True if both sides have the same values, each of them was compared, and every difference is 0.
+
+    Args:
+        result: Result of a comparison.
+        level: Kind of the values: "loss", "metric", "variable" or "prediction".
+
+    Example:
+        >>> from estimator_bridge.parity.result import MetricPair, ParityResult, Thresholds
+        >>> run = ParityResult((), "replay", "equal", Thresholds(), metrics=(MetricPair("", 9, "auc", 0.75, 0.75),))
+        >>> is_identical(run, "metric"), is_identical(run, "variable")
+        (True, False)
+    """
+    items = getattr(result, _VALUES[level])
+    # A value that only one side has is no item: it is a finding.
+    is_found = any(finding.level == level for finding in result.findings)
+    return bool(items) and not is_found and all(_abs_diff(item) == 0 for item in items)
+
+
+def _abs_diff(item: LossPoint | MetricPair | VariableDiff | PredictionGroup) -> float | None:
+    if isinstance(item, (VariableDiff, PredictionGroup)):
+        return item.max_abs_diff
+    return measure(item.legacy, item.modern, Thresholds()).abs_diff
+
+
 def variable_state(variable: VariableDiff, thresholds: Thresholds) -> State:
     """Returns the state of a variable: it differs by more than its threshold, or one side lacks it, or neither.
 
@@ -207,7 +235,9 @@ def spell_noise(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
 
 
 def spell_reference(result: ParityResult) -> Callable[[object], tuple[str, ...]]:
-    """Returns a function of a loss or metric that spells the reference's value, and of a variable its largest difference from it.
+    """Returns a function that spells the reference's value of a loss or metric.
+
+    Of a variable or a group of predictions, it spells the largest difference from the reference.
 
     Args:
         result: Result of a comparison.
@@ -226,7 +256,9 @@ def spell_reference(result: ParityResult) -> Callable[[object], tuple[str, ...]]
     if reference is None:
         return lambda item: ()
     found: dict[int, str] = {}
-    for name, spell in (("losses", _spell_value), ("metrics", _spell_value), ("variables", spelling.difference)):
+    values = ("losses", _spell_value), ("metrics", _spell_value)
+    differences = ("variables", spelling.difference), ("predictions", spelling.difference)
+    for name, spell in (*values, *differences):
         found |= {id(item): spell(value) for item, value in zip(getattr(result, name), getattr(reference, name), strict=False)}
     return lambda item: (found.get(id(item), "-"),)
 
@@ -444,6 +476,24 @@ def worst_variables(result: ParityResult) -> list[VariableDiff]:
         return group, -severity(variable.max_abs_diff or 0.0), variable.name
 
     return sorted(result.variables, key=rank)
+
+
+def worst_predictions(result: ParityResult) -> list[PredictionGroup]:
+    """Returns all groups of predictions, the most different first.
+
+    Args:
+        result: Result of a comparison.
+
+    Returns:
+        Groups that differ, then the others; both by falling max_abs_diff.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, PredictionGroup, Thresholds
+        >>> groups = PredictionGroup("predict-0", "logits", True, 1e-8), PredictionGroup("predict-0", "classes", False, 1.0)
+        >>> [group.name for group in worst_predictions(ParityResult((), "replay", "different", Thresholds(), predictions=groups))]
+        ['classes', 'logits']
+    """
+    return sorted(result.predictions, key=lambda group: (group.is_equal, -severity(group.max_abs_diff or 0.0)))
 
 
 def _worst(differences: Sequence[float], steps: Sequence[int]) -> tuple[float, int] | tuple[None, None]:

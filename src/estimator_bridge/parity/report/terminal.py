@@ -32,6 +32,7 @@ NUMBERS = {
     "to reference",
 }  # columns
 OUTSIDE = Text("outside", style="red")
+_IDENTICAL = "identical to the last bit"
 
 
 def print_report(result: ParityResult, console: Console) -> None:
@@ -56,6 +57,7 @@ def print_report(result: ParityResult, console: Console) -> None:
     writer.equivalence(result)
     writer.losses(result)
     writer.metrics(result)
+    writer.predictions(result)
     writer.variables(result)
     if result.notes or result.seconds:
         console.print()
@@ -70,6 +72,7 @@ class _Writer:
         self.noise = summary.spell_noise(result)
         self.reference = summary.spell_reference(result)
         self.reference_column = ("reference",) if result.reference else ()
+        self.to_reference_column = ("to reference",) if result.reference else ()
         self.noise_column = ("noise",) if result.noise else ()
 
     def verdict(self, result: ParityResult) -> None:
@@ -108,7 +111,7 @@ class _Writer:
         worst = (
             f"max abs_diff {spelling.difference(totals.max_abs_diff)}, max rel_diff {spelling.difference(totals.max_rel_diff)}"
         )
-        self.heading("Loss", f"{inside}; {worst}")
+        self.heading("Loss", f"{inside}; {_IDENTICAL if summary.is_identical(result, 'loss') else worst}")
         chosen = summary.representative_steps(result)
         self.table(
             ("step", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""),
@@ -129,7 +132,9 @@ class _Writer:
         if not pairs:
             return
         rel, absolute = spelling.threshold(limits.rel), spelling.threshold(limits.abs)
-        self.heading("Metrics", f"equal when rel_diff <= {rel} or abs_diff <= {absolute}")
+        rule = f"equal when rel_diff <= {rel} or abs_diff <= {absolute}"
+        identical = f"{spelling.count(len(result.metrics), 'value')}, {_IDENTICAL}"
+        self.heading("Metrics", identical if summary.is_identical(result, "metric") else rule)
         rows: list[tuple[RenderableType, ...]] = []
         for pair in pairs[:MOST_METRICS]:
             *values, outside = summary.spell_pair(pair, limits)
@@ -138,14 +143,32 @@ class _Writer:
         self.table(("metric", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
+    def predictions(self, result: ParityResult) -> None:
+        if not result.predictions:
+            return
+        ordered = summary.worst_predictions(result)
+        num_outside = sum(not group.is_equal for group in ordered)
+        differences = [group.max_abs_diff for group in ordered if group.max_abs_diff is not None]
+        largest = f"max abs_diff {spelling.difference(max(differences, default=None))}"
+        said = _IDENTICAL if summary.is_identical(result, "prediction") else largest
+        self.heading("Predictions", f"{spelling.count(len(ordered), 'output')}, {num_outside:,} outside; {said}")
+        rows: list[tuple[RenderableType, ...]] = []
+        for group in ordered[:MOST_METRICS]:
+            name, value = f"{group.call}/{group.name or 'prediction'}", spelling.difference(group.max_abs_diff)
+            remark = "" if group.is_equal else OUTSIDE
+            rows.append((self.name(name), value, *self.reference(group), *self.noise(group), remark))
+        self.table(("output", "max abs_diff", *self.to_reference_column, *self.noise_column, ""), rows)
+        self.more(len(ordered) - MOST_METRICS, "output")
+
     def variables(self, result: ParityResult) -> None:
         if not result.variables:
             return
         ordered, totals = summary.worst_variables(result), summary.summarize(result)
         total = spelling.count(totals.num_variables, "variable")
-        largest = spelling.difference(totals.max_variable_abs_diff)
+        largest = f"max abs_diff {spelling.difference(totals.max_variable_abs_diff)}"
         limit = spelling.threshold(result.thresholds.variable_abs)
-        self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}; max abs_diff {largest}")
+        said = _IDENTICAL if summary.is_identical(result, "variable") else largest
+        self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}; {said}")
         rows: list[tuple[RenderableType, ...]] = []
         for variable in ordered[:MOST_VARIABLES]:
             outside = summary.variable_state(variable, result.thresholds) == "outside"
@@ -153,7 +176,7 @@ class _Writer:
             shape, value = spelling.shape(variable.shape), spelling.difference(variable.max_abs_diff)
             rows.append((self.name(variable.name), shape, value, *self.reference(variable), *self.noise(variable), remark))
         self.table(
-            ("variable", "shape", "max abs_diff", *(("to reference",) if result.reference else ()), *self.noise_column, ""),
+            ("variable", "shape", "max abs_diff", *self.to_reference_column, *self.noise_column, ""),
             rows,
         )
         self.more(len(ordered) - MOST_VARIABLES, "variable")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from estimator_bridge.compat.source.removed_names.contrib import REPLACEMENTS
 from estimator_bridge.compat.source.rules.successors import SUCCESSORS, successor
 from estimator_bridge.compat.source.surface import canonical, load_surface
 from tests.compat.source.reading import findings
@@ -42,6 +43,25 @@ WITHOUT = {
     "lite.experimental.get_potentially_supported_ops",
     "lite.experimental.nn",
 }
+# Spellings of packages that nobody maintains any more, or whose authors advise another one.
+DEAD = [
+    "addons",
+    "compression",
+    "constrained optimization",
+    "constrained_optimization",
+    "tensorflow decision forests",
+    "tensorflow i/o",
+    "tensorflow_decision_forests",
+    "tensorflow_gan",
+    "tensorflow_io",
+    "tf-gan",
+    "tfa.",
+    "tfc.",
+    "tfco.",
+    "tfdf.",
+    "tfgan.",
+    "tfio.",
+]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -53,6 +73,11 @@ def test_they_are_gone(version: str) -> None:
 def test_each_has_a_successor_or_is_known_to_have_none() -> None:
     assert {name for name in GONE if not successor(f"tensorflow.{name}")} == WITHOUT
     assert {name for name in SUCCESSORS if not name.startswith("python.")} <= set(GONE)
+
+
+@pytest.mark.parametrize("table", [SUCCESSORS, REPLACEMENTS])
+def test_no_advice_names_a_dead_package(table: dict[str, str]) -> None:
+    assert [(name, dead) for name, advice in table.items() for dead in DEAD if dead in advice.lower()] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
