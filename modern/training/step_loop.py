@@ -96,6 +96,8 @@ class StepLoop:
         self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._ended = tf.Variable(False, trainable=False)
         self._watched = WatchedTensors(self.transplant)
+        self._limits: tuple[int, ...] = ()
+        self._is_single = self.one_by_one and self.distribution.workers == 1
         traced = tf.function(self._steps, autograph=False)  # no conversion is needed, and it would take seconds
         # Finding the one trace of a function again takes TensorFlow as long as a small step.
         with keys_kept():
@@ -119,9 +121,15 @@ class StepLoop:
         Raises:
             BridgeError: The input of one of several workers has ended unexpectedly; the others fail when this process ends.
         """
+        if self._is_single and steps <= 0:
+            return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), self._step_now(), None, False, steps)
         broken = False
+        limits = (steps, until, report_from)
+        if limits != self._limits:  # making a tensor takes a tenth of a small step
+            self._limits, self._given = limits, tf.constant(limits, tf.int64)
         try:
-            state = self._run(tf.constant([steps, until, report_from], tf.int64))
+            # A call by its signature would bind the arguments again, which takes longer than some steps.
+            state = self._run._call_flat([self._given], self._run.captured_inputs)
         except tf.errors.OutOfRangeError:
             if self.distribution.workers > 1:
                 raise BridgeError(
@@ -129,6 +137,8 @@ class StepLoop:
                     expected="a share with batches for every worker; if files are sharded, at least one file for each",
                     fix="Start no more workers than there are files, or shard the examples instead of the files.",
                 ) from None
+            if self._is_single:
+                return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), self._step_now(), None, True, steps)
             broken = True
             state = self._state()
         counts, losses, digests = (tensor.numpy() for tensor in state[:3])
@@ -141,18 +151,27 @@ class StepLoop:
 
     def _steps(self, limits: Tensor) -> list[Tensor]:
         """Runs the steps of a call. It returns tensors, since TensorFlow optimises only functions that do."""
+        if self._is_single:
+            return self._single_step(_Limits(*tf.unstack(limits)))
         self._done.assign(0)
         self._ended.assign(False)
         steps, until = tf.unstack(tf.reduce_min(self.distribution.gather(limits[:2]), axis=0))
         to = _Limits(steps, until, limits[2])
         self._agreed.assign(to.steps)
         # These pass from step to step, since reading them in each would take time.
-        so_far = going, done, step = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
-        if self.one_by_one and self.distribution.workers == 1:  # a loop of one turn takes a tenth of a small step
-            tf.cond(going, lambda: self._one_step(done, step, to), lambda: so_far)
-        else:
-            tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
+        so_far = [to.steps > 0, tf.constant(0, tf.int64), self._global_step()]
+        tf.while_loop(lambda going, *_: going, lambda _, done, step: self._one_step(done, step, to), so_far)
         return self._state()
+
+    def _single_step(self, to: _Limits) -> list[Tensor]:
+        """Runs one step and returns what ``_state`` does: without a loop, and variables for its results, a small step takes half as long."""
+        batches = [next(self.iterator) for _ in range(self.distribution.batches)]
+        loss, digest, _, step = self._run_step(batches, self._global_step(), tf.constant(True), to)
+        counts = tf.stack([tf.constant(1, tf.int64), step, to.steps, tf.constant(0, tf.int64)])
+        return [counts, loss[tf.newaxis], digest[tf.newaxis], *(variable.read_value() for variable in self._watched.variables)]
+
+    def _step_now(self) -> int:
+        return int(self.transplant.global_step.numpy())
 
     def _global_step(self) -> Tensor:
         return tf.cast(self.transplant.global_step.read_value(), tf.int64)
@@ -184,18 +203,23 @@ class StepLoop:
         return [tf.constant(False), *counts]
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
+        loss, digest, last, after = self._run_step(batches, before, done + 1 >= to.steps, to)
+        self._losses.scatter_update(tf.IndexedSlices(loss, done))
+        if self.audited:
+            self._digests.scatter_update(tf.IndexedSlices(digest, done))
+        self._done.assign(done + 1)
+        return [tf.logical_not(last), done + 1, after]
+
+    def _run_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
+        """Runs a step; returns its loss and digest, whether no step may follow in this call, and the global step after it."""
         # At the end of the input no part of a step may run, not even counting, which needs no batch.
         with tf.control_dependencies(tf.nest.flatten(batches)):
-            results = self.distribution.strategy.run(self._replica_step, args=(batches, before, done + 1 >= to.steps, to))
+            results = self.distribution.strategy.run(self._replica_step, args=(batches, before, full, to))
             loss, digest, last, after = [self.distribution.strategy.experimental_local_results(result)[0] for result in results]
             loss = tf.reshape(tf.cast(loss, tf.float32), [])  # the shape is unknown in some models
             last |= tf.math.is_nan(loss)  # TF1's NanTensorHook ends the training there
-            self._losses.scatter_update(tf.IndexedSlices(loss, done))
-            if self.audited:
-                self._digests.scatter_update(tf.IndexedSlices(digest, done))
-            self._done.assign(done + 1)
             self.transplant.settle(last)
-            return [tf.logical_not(last), done + 1, after]
+            return loss, digest, last, after
 
     def _replica_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
         own = batches if self.distribution.step_batches else [replica_rows(batches, self.distribution)]

@@ -7,7 +7,7 @@ import fnmatch
 import functools
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 CHECKED = "ESTIMATOR_BRIDGE_CHECK_PATCHES"
@@ -15,8 +15,7 @@ CHECKED = "ESTIMATOR_BRIDGE_CHECK_PATCHES"
 _CHECKED_PACKAGES = ("tensorflow", "tf_keras", "keras")  # tensorflow_estimator included
 
 
-@contextlib.contextmanager
-def replaced(owner: Any, /, **attributes: Any) -> Iterator[None]:
+class replaced(contextlib.AbstractContextManager[None]):  # noqa: N801 -- as a function: hooks enter it at each step, and generators take time
     """While active, attributes of a module, class or object have other values.
 
     Args:
@@ -33,10 +32,22 @@ def replaced(owner: Any, /, **attributes: Any) -> Iterator[None]:
         ...     math.pi
         3
     """
-    with contextlib.ExitStack() as stack:
-        for name, value in attributes.items():
-            stack.callback(replace(owner, name, value))
-        yield
+
+    def __init__(self, owner: Any, /, **attributes: Any) -> None:
+        self._owner, self._attributes = owner, attributes
+        self._restores: list[Callable[[], None]] = []
+
+    def __enter__(self) -> None:
+        try:
+            for name, value in self._attributes.items():
+                self._restores.append(replace(self._owner, name, value))
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        while self._restores:
+            self._restores.pop()()
 
 
 def preceded(owner: Any, /, **functions: Callable[..., object]) -> contextlib.AbstractContextManager[None]:
@@ -115,9 +126,10 @@ def replace(owner: Any, name: str, value: Any) -> Callable[[], None]:
         AttributeError: The attribute does not exist.
         LookupError: The attribute belongs to TensorFlow or Keras and matches no pattern in ``CHECKED``, if that is set.
     """
-    path, patterns = f"{path_of(owner)}.{name}", os.environ.get(CHECKED)
-    if patterns and path.startswith(_CHECKED_PACKAGES) and not any(fnmatch.fnmatchcase(path, one) for one in patterns.split()):
-        raise LookupError(f"{path} is patched, but {CHECKED} does not list it")
+    if patterns := os.environ.get(CHECKED):
+        path = f"{path_of(owner)}.{name}"
+        if path.startswith(_CHECKED_PACKAGES) and not any(fnmatch.fnmatchcase(path, one) for one in patterns.split()):
+            raise LookupError(f"{path} is patched, but {CHECKED} does not list it")
     is_own = name in vars(owner) or isinstance(owner, types.FunctionType)  # a function's __defaults__ are not in vars()
     before = vars(owner)[name] if name in vars(owner) else getattr(owner, name)  # vars() keeps a staticmethod as it is
     setattr(owner, name, value)

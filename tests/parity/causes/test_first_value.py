@@ -56,6 +56,17 @@ def computed_otherwise(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return tf.reduce_mean(tf.math.softplus(logits) - logits * labels)
 
 
+def weighted(weights_of: Callable[[Any, Any], Any]) -> Model:
+    """Returns a model whose loss weighs the rows."""
+
+    def model(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = tf.nn.relu(hidden(x, kernel))
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, joined(net, x[:, 0, :1] * net, out))
+        return tf.reduce_mean(losses * weights_of(x, labels))
+
+    return model
+
+
 def without_relu(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     net = hidden(x, kernel)
     return loss_of(joined(net, x[:, 0, :1] * net, out), labels)
@@ -302,6 +313,24 @@ def test_labels_of_another_shape_are_seen_by_the_number_of_elements_where_their_
 
 
 @pytest.mark.parametrize(
+    ("weights_of", "words"),
+    [(lambda x, labels: labels * 2.0 + 0.5, "computed from labels"), (lambda x, labels: x[:, 0, 0], "computed from x")],
+)
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_weights_of_rows_are_named(
+    tmp_path: Path, weights_of: Callable[[Any, Any], Any], words: str, *, forgotten: bool
+) -> None:
+    """Forgotten by the rewrite, and added by it."""
+    models = (weighted(weights_of), plain) if forgotten else (plain, weighted(weights_of))
+    found = cause_of(models[0], models[1], tmp_path)
+
+    assert found.name is CauseName.LOSS_WEIGHTS
+    assert found.seen.startswith(f"The {'old' if forgotten else 'new'} script multiplies the losses of the rows by")
+    assert words in found.seen
+    assert "sample_weight" in found.change
+
+
+@pytest.mark.parametrize(
     ("new", "name", "words"),
     [
         (without_relu, CauseName.ACTIVATION, "Apply Relu to MatMul"),
@@ -462,15 +491,14 @@ def test_a_tensor_of_the_batch_that_the_new_script_does_not_read_is_named(tmp_pa
 
 
 def test_a_tensor_of_the_batch_that_only_the_new_script_reads_is_named_with_where_it_goes(tmp_path: Path) -> None:
-    def with_weights(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
-        net = tf.nn.relu(hidden(x, kernel))
+    def with_factor(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        net = tf.multiply(tf.nn.relu(hidden(x, kernel)), tf.reshape(labels * 3.0, [-1, 1]), name="meets")
         logits = joined(net, x[:, 0, :1] * net, out)
-        each = tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(logits), logits)
-        return tf.reduce_mean(tf.reshape(labels * 3.0, [-1]) * each)
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(logits), logits))
 
-    found = cause_of(other_feature, with_weights, tmp_path)
+    found = cause_of(other_feature, with_factor, tmp_path)
 
-    assert "The new script computes Mul (mul_2) from a tensor of its batch that the old one does not use." in found.seen
+    assert "The new script computes Mul (meets) from a tensor of its batch that the old one does not use." in found.seen
 
 
 def test_a_factor_that_is_forgotten_is_named_where_it_meets_what_is_equal(tmp_path: Path) -> None:

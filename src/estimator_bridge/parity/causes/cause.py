@@ -23,6 +23,7 @@ class CauseName(str, enum.Enum):
     BATCH_NORM_EPSILON = "batch norm epsilon"
     BATCH_NORM_UPDATES = "batch norm updates"
     BATCH_NORM_MOMENTUM = "batch norm momentum"
+    LOSS_WEIGHTS = "loss weights"
     LOSS_SCALE = "loss scale"
     REGULARIZER = "regularizer"
     REPORTED_LOSS = "reported loss"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from estimator_bridge.parity.causes.cause import Cause
-from estimator_bridge.parity.causes.loss import first_value, forward, gradients
+from estimator_bridge.parity.causes.loss import first_value, forward, gradients, weights
 from estimator_bridge.parity.causes.measures import Rule
 from estimator_bridge.parity.causes.optimizers import hyperparameters, pairs, updates
 from estimator_bridge.parity.causes.structure import batches, initial_values, layers, variables
@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     *(
         first_value.label_smoothing,
         first_value.logits_as_probabilities,
+        weights.loss_weights,
         forward.loss_scale,
         forward.regularizer,
         layers.batch_norm_epsilon,

@@ -145,6 +145,7 @@ def judge_rewrite(
         ),
         predictions=tuple(finding.message for finding in predictions),
     )
+    spreads = list(initial_spreads(evidence))
     notes = [
         f"The new side is {' '.join([str(plan.script), *plan.script.args])}.",
         *(
@@ -166,7 +167,7 @@ def judge_rewrite(
         *random,
         *([] if findings else _without_effect(evidence)),
         *_not_shuffled(evidence),
-        *initial_spreads(evidence),
+        *spreads,
         *(event["message"] for event in new.events("note")),
         *(f"old: {event['message']}" for event in old.events("note")),
         *_other_notes(names),
@@ -190,6 +191,7 @@ def judge_rewrite(
             *unpredicted,
             *unexported,
             *_left_out(old, names),
+            *(["initial values, which the new script draws otherwise"] if spreads else []),
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),

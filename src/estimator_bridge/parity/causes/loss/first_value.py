@@ -137,7 +137,7 @@ def _pair(old: Side, new: Side) -> tuple[int, int] | None:
 
 def _meeting(side: Side, other: Side) -> list[int]:
     """Returns the places of the values on the way to the loss in which one that the other side computes meets one that it does not."""
-    equal = _counterparts(side, other, strict=False)
+    equal = counterparts(side, other, strict=False)
     found = (place for place in sorted(_different(side, equal)) if side[place].size > 1)
     return [place for place in found if any(one in equal and side[one].size > 1 for one in side[place].inputs)]
 
@@ -168,7 +168,7 @@ def _first(side: Side, other: Side, *, strict: bool = False) -> list[int]:
         side, other: Values of both sides.
         strict: True for counterparts that operations of the same type compute.
     """
-    equal = _counterparts(side, other, strict)
+    equal = counterparts(side, other, strict)
     is_loss_equal = len(side) - 1 in equal  # by chance, where gradients differ: then only values of several elements tell
     if is_loss_equal:
         equal = {place: number for place, number in equal.items() if side[place].numbers[0] > 1}
@@ -195,7 +195,7 @@ def _is_mask(value: ForwardValue) -> bool:
     return value.size <= 1 or total == sizes == squares
 
 
-def _counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
+def counterparts(side: Side, other: Side, strict: bool) -> dict[int, int]:
     """Returns each value's place -> that of the value of the other side with the same elements, in the same order if there is one."""
     of_size: dict[float, list[int]] = collections.defaultdict(list)
     for number, value in enumerate(other):
@@ -276,7 +276,7 @@ def _explain(
 
 def _entered(old: Side, new: Side, its: ForwardValue) -> ForwardValue | None:
     """Returns the first value in which a tensor of the new batch meets what both sides compute; None if it meets nothing of that kind."""
-    equal = _counterparts(new, old, strict=False)
+    equal = counterparts(new, old, strict=False)
     from_it = {next(place for place, one in enumerate(new) if one is its)}
     for place, value in enumerate(new):
         if place not in equal and from_it.intersection(value.inputs):
@@ -331,17 +331,23 @@ def _not_given(old: Side, new: Side, mine: ForwardValue) -> list[str]:
     return [one.name for one in batch if not any(_same_elements(one, other) for other in new)]
 
 
+def learned(side: Side) -> set[int]:
+    """Returns the places of the values that depend on a variable."""
+    found: set[int] = set()
+    for place, value in enumerate(side):
+        if value.is_variable or found.intersection(value.inputs):
+            found.add(place)
+    return found
+
+
 def _behind(side: Side, value: ForwardValue) -> set[int]:
     """Returns the places of the values that a value is computed from, by way of none that a variable has a part in."""
-    learned: set[int] = set()
-    for place, one in enumerate(side):
-        if one.is_variable or learned.intersection(one.inputs):
-            learned.add(place)
+    of_variables = learned(side)
     found: set[int] = set()
     waiting = [*value.inputs]
     while waiting:
         place = waiting.pop()
-        if place not in found | learned:
+        if place not in found | of_variables:
             found.add(place)
             waiting += side[place].inputs
     return found
