@@ -96,7 +96,6 @@ class StepLoop:
         self._agreed = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._ended = tf.Variable(False, trainable=False)
         self._watched = WatchedTensors(self.transplant)
-        self._limits: tuple[int, ...] = ()
         self._is_single = self.one_by_one and self.distribution.workers == 1
         traced = tf.function(self._steps, autograph=False)  # no conversion is needed, and it would take seconds
         # Finding the one trace of a function again takes TensorFlow as long as a small step.
@@ -124,12 +123,8 @@ class StepLoop:
         if self._is_single and steps <= 0:
             return Ran(np.zeros([0], np.float32), np.zeros([0], np.int64), self._step_now(), None, False, steps)
         broken = False
-        limits = (steps, until, report_from)
-        if limits != self._limits:  # making a tensor takes a tenth of a small step
-            self._limits, self._given = limits, tf.constant(limits, tf.int64)
         try:
-            # A call by its signature would bind the arguments again, which takes longer than some steps.
-            state = self._run._call_flat([self._given], self._run.captured_inputs)
+            state = called(self._run, steps, until, report_from)
         except tf.errors.OutOfRangeError:
             if self.distribution.workers > 1:
                 raise BridgeError(
@@ -235,6 +230,31 @@ class StepLoop:
         if self.distribution.replica == 0:
             self._watched.keep(tf.logical_and(last, after >= to.report_from), known, early)
         return loss, digest, last, after
+
+
+def called(function: Any, *numbers: int) -> Any:
+    """Calls a concrete function of one int64 tensor.
+
+    A call by its signature would bind the arguments again, and make a tensor each time, which takes as long as a small step.
+
+    Args:
+        function: Concrete function.
+        numbers: Elements of the tensor.
+
+    Returns:
+        The function's results.
+
+    Example:
+        >>> function = tf.function(lambda x: tf.reduce_sum(x)).get_concrete_function(tf.TensorSpec([2], tf.int64))
+        >>> int(called(function, 1, 2))
+        3
+    """
+    return function._call_flat([_tensor(*numbers)], function.captured_inputs)
+
+
+@functools.lru_cache(maxsize=4)
+def _tensor(*numbers: int) -> Tensor:
+    return tf.constant(numbers, tf.int64)
 
 
 class WatchedTensors:

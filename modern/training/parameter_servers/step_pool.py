@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from estimator_bridge.modern.distribution.worker_feed import take
 from estimator_bridge.modern.graph.fragments import Tensor
 from estimator_bridge.modern.graph.model_graph import v1
 from estimator_bridge.modern.step.transplant import Transplant, table_filler
-from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, SAVE, Ran, WatchedTensors
+from estimator_bridge.modern.training.step_loop import MAX_STEPS_PER_CALL, NEVER, SAVE, Ran, WatchedTensors, called
 from estimator_bridge.runtime.batch_digest import variables_digest
 
 SERVER = re.compile(r"/job:ps/replica:0/task:([0-9]+)")
@@ -109,7 +110,7 @@ class StepPool:
         calls = self.workers.schedule(self.ticketed.on_worker, _limits(limit)) if limit > reached else []
         own = []
         if not reporting or steps > 1:  # else the reported step is the chief's only one
-            own.append(fetch(self.ticketed.on_chief(_limits(limit))))
+            own.append(fetch(self.ticketed.on_chief(limit, NEVER)))
         self.workers.wait()
         if reporting:
             own.append(self._last_step(goal))
@@ -127,7 +128,7 @@ class StepPool:
                 self._open = self._opened(self._global_step(), until)
             if self._open:
                 self.workers.check()
-                chief = fetch(self.ticketed.on_chief(_limits(self._open.limit, most=1)))
+                chief = fetch(self.ticketed.on_chief(self._open.limit, 1))
             else:
                 self.transplant.set_wanted(self.transplant.due)  # nobody knew that the chief's next step leads here
                 chief = self._last_step(until)
@@ -156,7 +157,7 @@ class StepPool:
     def _last_step(self, goal: int) -> TakenSteps:
         """Makes a step of the chief, which leads to a global step, and keeps the watched tensors; nobody else trains."""
         self.ticketed.tickets.assign(goal - 1)
-        return fetch(self.ticketed.on_chief(_limits(goal, most=1)))
+        return fetch(self.ticketed.on_chief(goal, 1))
 
     @property
     def _trainers(self) -> int:
@@ -192,11 +193,10 @@ class StepPool:
         taken: list[TakenSteps | None] = []
         for place, step in turns:
             self.ticketed.tickets.assign(step)
-            limits = _limits(step + 1)
             if place == 0:
-                taken.append(fetch(self.ticketed.on_chief(limits)))
+                taken.append(fetch(self.ticketed.on_chief(step + 1, NEVER)))
             else:
-                taken.append(self.workers.run_on(place - 1, self.ticketed.on_worker, limits))
+                taken.append(self.workers.run_on(place - 1, self.ticketed.on_worker, _limits(step + 1)))
         return [one for one in taken if one is not None]
 
 
@@ -207,9 +207,9 @@ class _OpenPool(NamedTuple):
     calls: list[Any]
 
 
-def _limits(limit: int, most: int = NEVER) -> tf.Tensor:
-    """Returns the argument of a function that takes steps: its limit of tickets, and its largest number of steps."""
-    return tf.constant([limit, most], tf.int64)
+def _limits(limit: int) -> tf.Tensor:
+    """Returns the argument of a function that takes steps: its limit of tickets, and any number of steps."""
+    return tf.constant([limit, NEVER], tf.int64)
 
 
 class TakenSteps(NamedTuple):
@@ -232,8 +232,8 @@ class TicketedSteps:
     Attributes:
         tickets: Variable with the next ticket: the global step before the step that is made with it.
         watched: Watched tensors of the chief's last step.
-        on_worker: Function of two numbers; it takes steps with tickets below the first, at most as many as the second.
-        on_chief: The same; it keeps the watched tensors of the last step if it makes as many as it may.
+        on_worker: Function of a tensor of two numbers; it takes steps with tickets below the first, at most as many as the second.
+        on_chief: The same of two numbers; it keeps the watched tensors of the last step if it makes as many as it may.
     """
 
     def __init__(self, transplant: Transplant, strategy: Any, one_by_one: bool = False) -> None:
@@ -245,7 +245,7 @@ class TicketedSteps:
             self.tickets = tf.Variable(0, trainable=False, dtype=tf.int64)
         # There is one function in each process, since a second one would restart the stream of random numbers.
         self.on_worker = self._traced(lambda batch, last: transplant.step(batch)[0])
-        self.on_chief = self._traced(self._watched_step, one_by_one)
+        self.on_chief = functools.partial(called, self._traced(self._watched_step, one_by_one))
 
     def _traced(self, step: Callable[..., Tensor], one_by_one: bool = False) -> Any:
         share = tf.function(

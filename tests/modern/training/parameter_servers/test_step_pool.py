@@ -144,8 +144,8 @@ def test_a_pool_goes_on_without_the_audited_step_of_a_lost_worker() -> None:
     """The step's ticket is drawn again, by the chief."""
     global_step, tickets = tf.Variable(7), tf.Variable(0, dtype=tf.int64)
 
-    def on_chief(limits: Any) -> TakenSteps:
-        drawn = np.arange(tickets.numpy(), limits.numpy()[0])
+    def on_chief(limit: int, most: int) -> TakenSteps:
+        drawn = np.arange(tickets.numpy(), limit)
         global_step.assign_add(len(drawn))
         return TakenSteps(tf.ones(len(drawn)), tf.constant(drawn), tf.constant(False), tf.identity(global_step))
 
@@ -205,8 +205,7 @@ class Busy:
         self.global_step.assign_add(len(good))
         self.taken += good
 
-    def on_chief(self, limits: Any) -> TakenSteps:
-        limit, most = limits.numpy()
+    def on_chief(self, limit: int, most: int) -> TakenSteps:
         assert most == 1
         self.go_on()
         drawn = np.array([int(self.tickets.assign_add(1)) - 1])
