@@ -71,11 +71,11 @@ def check_path(path: Path) -> None:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError for a NUL in a name
         raise BridgeError(
             "A path cannot be looked up.",
             expected="the path of a file or folder, in folders that this user may enter",
-            received=f"{path}: {error.strerror}",
+            received=f"{str(path)!r}: {getattr(error, 'strerror', error)}",
             fix="Check the path, and the permissions of its folders.",
         ) from None
 

@@ -14,7 +14,7 @@ import tf_keras
 from tensorflow.python.ops.resource_variable_ops import variable_accessed
 
 from estimator_bridge.errors import NotSupportedError
-from estimator_bridge.modern.graph.fragments import Fragment, Tensor, is_source, upstream
+from estimator_bridge.modern.graph.fragments import Fragment, Tensor, all_nodes, is_source, upstream
 from estimator_bridge.modern.graph.model_graph import ModelGraph, operation, v1
 
 
@@ -30,17 +30,11 @@ def predicting_model(model: ModelGraph, variables: Mapping[str, Any], features: 
         A model that any format of Keras saves; ``tf_keras.models.load_model`` needs no script to load it.
 
     Raises:
-        NotSupportedError: Lookup tables read files, which have no place in these formats.
+        NotSupportedError: Lookup tables read files, or predictions need loops, branches or Python, which have no place in these formats.
     """
-    if files := model.collection(v1.GraphKeys.ASSET_FILEPATHS):
-        raise NotSupportedError(
-            "A .keras or .h5 file has no place for the files of lookup tables.",
-            expected="a model_fn whose tables are made of constants",
-            received=tf.compat.as_str(tf.get_static_value(files[0]).item()),
-            fix="Save a SavedModel: give a path without suffix.",
-        )
     outputs = tf.nest.flatten(model.spec.predictions)
     fragment = Fragment.cut(upstream([tensor.op for tensor in outputs], is_source), outputs)
+    _refuse_unsavable(fragment.graph_def, model.collection(v1.GraphKeys.ASSET_FILEPATHS))
     model.check_fed(fragment.inputs)
     filling = [operation(one) for one in model.collection(v1.GraphKeys.TABLE_INITIALIZERS)]
     layer = GraphLayer(
@@ -112,6 +106,21 @@ class GraphLayer(tf_keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments."""
         return super().get_config() | {name: tf.nest.map_structure(lambda one: one, part) for name, part in self._parts.items()}
+
+
+def _refuse_unsavable(graph_def: Any, files: Sequence[Tensor]) -> None:
+    # Processes number functions alike, so one of another model would run in place of one from a file.
+    own = [function.signature.name for function in graph_def.library.function]
+    nodes = all_nodes(graph_def)
+    own += [node.name for node in nodes if "PyFunc" in node.op or "_gradient_op_type" in node.attr]
+    own += [tf.compat.as_str(tf.get_static_value(tensor).item()) for tensor in files]
+    if own:
+        raise NotSupportedError(
+            "A .keras or .h5 file cannot hold the predictions of this model_fn.",
+            expected="predictions without loops, branches, tf.function, Python, gradients of its own, and tables that read files",
+            received=own[0],
+            fix="Save a SavedModel: give a path without suffix.",
+        )
 
 
 def _text(graph_def: Any) -> str:

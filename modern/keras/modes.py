@@ -89,7 +89,7 @@ class Modes:
         """Raises NotSupportedError if predictions read means over replicas, which are not part of the model."""
         if self._means:
             raise NotSupportedError(
-                f"A SavedModel cannot hold means over {self._replicas} replicas, such as that of {min(self._means)!r}.",
+                f"A saved model cannot hold means over {self._replicas} replicas, such as that of {min(self._means)!r}.",
                 expected="a model that from_estimator made outside of a strategy's scope",
                 fix="Use save_weights, and load_weights in a model that from_estimator makes outside of the strategy's scope.",
             )

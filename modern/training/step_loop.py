@@ -199,11 +199,12 @@ class StepLoop:
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         loss, digest, last, after = self._run_step(batches, before, done + 1 >= to.steps, to)
-        self._losses.scatter_update(tf.IndexedSlices(loss, done))
-        if self.audited:
-            self._digests.scatter_update(tf.IndexedSlices(digest, done))
-        self._done.assign(done + 1)
-        return [tf.logical_not(last), done + 1, after]
+        with tf.control_dependencies([loss]):  # without a batch, nothing may count the step
+            self._losses.scatter_update(tf.IndexedSlices(loss, done))
+            if self.audited:
+                self._digests.scatter_update(tf.IndexedSlices(digest, done))
+            self._done.assign(done + 1)
+            return [tf.logical_not(last), done + 1, after]
 
     def _run_step(self, batches: Any, before: Tensor, full: Tensor, to: _Limits) -> tuple[Tensor, ...]:
         """Runs a step; returns its loss and digest, whether no step may follow in this call, and the global step after it."""

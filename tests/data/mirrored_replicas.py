@@ -1,5 +1,6 @@
 """Trains on two replicas, each with batches of its own: number of steps, share of dropout and, if they are others, devices.
 
+The share may be followed by ``:seeded`` or ``:keras``, which draw in another way.
 One device alone is no replica.
 """
 
@@ -8,7 +9,9 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-STEPS, DROPPED = int(sys.argv[1]), float(sys.argv[2])
+STEPS = int(sys.argv[1])
+DROPPED, _, KIND = sys.argv[2].partition(":")
+DROPPED = float(DROPPED)
 
 
 def input_fn(input_context=None):
@@ -18,11 +21,17 @@ def input_fn(input_context=None):
     return tf.data.Dataset.from_tensor_slices(features).shuffle(64).repeat().batch(size)
 
 
+def dropped(net, training):
+    if KIND == "keras":
+        return tf.keras.layers.Dropout(DROPPED)(net, training=training)
+    return tf.layers.dropout(net, DROPPED, seed=7 if KIND == "seeded" else None, training=training)
+
+
 def model_fn(features, mode):
     labels = features["label"]
     training = mode == tf.estimator.ModeKeys.TRAIN
     net = tf.layers.batch_normalization(tf.layers.dense(features["x"], 8, tf.nn.relu), training=training)
-    logits = tf.layers.dense(tf.layers.dropout(net, DROPPED, training=training) if DROPPED else net, 2)
+    logits = tf.layers.dense(dropped(net, training) if DROPPED else net, 2)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         rate = 0.01 * tf.distribute.get_strategy().num_replicas_in_sync

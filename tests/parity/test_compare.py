@@ -151,6 +151,16 @@ def test_replicas_of_the_script_get_their_own_batches_and_masks_on_both_sides(dr
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("dropped", ["0.5:seeded", "0.5:keras"])
+def test_replicas_that_draw_by_seeds_or_names_of_their_own_are_not_comparable(dropped: str) -> None:
+    result = run.compare(Script(str(HERE.parent / "data" / "mirrored_replicas.py"), ("6", dropped)))
+
+    assert result.verdict == "not comparable", result.findings
+    assert any("draws for itself" in note for note in result.notes)
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(200)  # it waits without end for a file that is elsewhere
 @pytest.mark.usefixtures("warm_python")
 def test_each_checkpoint_that_a_script_finds_is_evaluated(tmp_path: Path) -> None:

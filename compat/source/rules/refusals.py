@@ -97,8 +97,8 @@ def _is_asked_first(source: Source, call: ast.Call) -> bool:
 
 
 def _is_there(top: str, folders: Sequence[Path]) -> bool:
-    names = (folder / name for folder in folders for name in (top, f"{top}.py"))
-    if any(os.path.exists(name) for name in names):  # noqa: PTH110 -- False in a folder that is closed
+    # These functions return False in a folder that is closed.
+    if any(os.path.isdir(folder / top) or os.path.isfile(folder / f"{top}.py") for folder in folders):  # noqa: PTH112, PTH113
         return True
     return _is_installed(top, tuple(sys.path))
 

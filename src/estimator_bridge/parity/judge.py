@@ -325,9 +325,9 @@ def _reasons(legacy: Trace, modern: Trace, parts: int) -> Iterator[str]:
 
 def limits(recorded: Trace) -> Iterator[str]:
     """Yields a note for each training that --steps or Ctrl-C has ended."""
-    for event in recorded.events("limited"):
+    for steps in dict.fromkeys(event["steps"] for event in recorded.events("limited")):
         yield (
-            f"Only the first {event['steps']} training steps were compared, and what follows them up to the next training: not whether both "
+            f"Only the first {steps} training steps were compared, and what follows them up to the next training: not whether both "
             "sides train equally long."
         )
     if any(recorded.events("repeated")):

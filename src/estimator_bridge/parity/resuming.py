@@ -21,7 +21,7 @@ from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.side import Order
 
 _OWNED = "estimator-bridge-comparison"  # a file: the folder is ours, and locked while a comparison uses it
-_FORM = 3  # of what a side records; another number whenever the judge needs something that older recordings lack
+_FORM = 4  # of what a side records; another number whenever the judge needs something that older recordings lack
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class replaced(contextlib.AbstractContextManager[None]):  # noqa: N801 -- as a f
         self._restores: list[Callable[[], None]] = []
 
     def __enter__(self) -> None:
+        if self._restores:
+            raise RuntimeError("It is active already.")
         try:
             for name, value in self._attributes.items():
                 self._restores.append(replace(self._owner, name, value))
@@ -46,8 +48,12 @@ class replaced(contextlib.AbstractContextManager[None]):  # noqa: N801 -- as a f
             raise
 
     def __exit__(self, *_: object) -> None:
-        while self._restores:
-            self._restores.pop()()
+        try:
+            while self._restores:
+                self._restores.pop()()
+        finally:
+            if self._restores:  # one could not be restored; the others are
+                self.__exit__()
 
 
 def preceded(owner: Any, /, **functions: Callable[..., object]) -> contextlib.AbstractContextManager[None]:

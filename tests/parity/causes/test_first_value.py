@@ -570,3 +570,25 @@ def test_other_padding_is_found_behind_labels_that_are_only_written_otherwise(tm
 
     assert "old MaxPool (" in found.seen
     assert "padding: old SAME, new VALID" in found.change
+
+
+def test_weights_that_the_other_side_applies_in_another_form_are_no_cause(tmp_path: Path) -> None:
+    """A mask of the rows, and rows that are selected; what differs is a penalty."""
+
+    def masked(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        logits = joined(tf.nn.relu(hidden(x, kernel)), hidden(x, kernel), out)
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(logits), logits)
+        return tf.reduce_sum(losses * labels) / 3.0 + 0.1 * tf.nn.l2_loss(kernel)
+
+    def selected(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+        logits = joined(tf.nn.relu(hidden(x, kernel)), hidden(x, kernel), out)
+        losses = tf.nn.sigmoid_cross_entropy_with_logits(tf.ones_like(logits), logits)
+        return tf.reduce_mean(tf.boolean_mask(losses, labels > 0.5))
+
+    assert cause_of(masked, selected, tmp_path).name is not CauseName.LOSS_WEIGHTS
+
+
+def test_two_kinds_of_weights_are_not_called_none(tmp_path: Path) -> None:
+    found = cause_of(weighted(lambda x, labels: labels * 5.0 + 1.0), weighted(lambda x, labels: labels * 3.0 + 1.0), tmp_path)
+
+    assert found.name is not CauseName.LOSS_WEIGHTS

@@ -54,6 +54,8 @@ class TracedEngine(Engine):
         import tensorflow as tf
 
         _refuse_evaluator(estimator.config)
+        if self._limit.is_reached:  # perhaps by Ctrl-C after the last training
+            self._trace.write("limited", steps=self._limit.taken)
         self._limit.end_script()
         name = self._name("train")
         self._trace.write(

@@ -16,7 +16,7 @@ from estimator_bridge.parity.recording.batches import leaves, named_leaves, seri
 from estimator_bridge.parity.recording.calls import TracedEngine
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.ordering import order_assignments
-from estimator_bridge.parity.recording.randomness import random_functions, random_operations
+from estimator_bridge.parity.recording.randomness import draws_by_replica, random_functions, random_operations
 from estimator_bridge.parity.recording.replaying import install_start, with_recorded_batches
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
@@ -162,7 +162,7 @@ class TrainHook(BatchHook):
         self._trace.write(
             "random",
             call=self._call,
-            unseeded=config.train_distribute is None and config.num_worker_replicas > 1,
+            unseeded=(config.train_distribute is None and config.num_worker_replicas > 1) or draws_by_replica(graph),
             in_step=random_operations(in_step),
             functions=random_functions(in_step, graph.as_graph_def()),
         )

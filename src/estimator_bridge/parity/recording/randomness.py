@@ -6,6 +6,7 @@ paths differ (e.g. a replayed input has no shuffle), so initialisers and dropout
 
 import functools
 import inspect
+import itertools
 import random
 import re
 import sysconfig
@@ -14,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -36,6 +37,12 @@ STATEFUL_RANDOM = frozenset(
     }
 )
 """Types of the operations that draw from a stream of their own. Cells of cuDNN, which draw if they have dropout, are not among them."""
+
+_OF_REPLICA = re.compile(r"^replica_\d+/")
+_drawn: WeakKeyDictionary[Any, dict[tuple[int | None, str], int]] = WeakKeyDictionary()
+"""Graph -> replica and place -> number of random operations there."""
+_seeded_in_replicas: WeakSet[Any] = WeakSet()
+"""Graphs in which an operation of a replica but the first has a seed of the script."""
 
 _SUFFIX = re.compile(r"_\d+(?=/|$)")
 
@@ -61,22 +68,25 @@ def equalise(seed: int = SEED) -> None:
     from estimator_bridge.modern.graph.fragments import SEEDS_APART
 
     seed_globals(seed)
-    drawn: WeakKeyDictionary[Any, dict[tuple[int, str], int]] = WeakKeyDictionary()
 
     def get_seed(original: Callable[..., Any], op_seed: int | None) -> tuple[int | None, int | None]:
         graph = ops.get_default_graph()
+        replica = None if context.executing_eagerly() else _replica()
+        if op_seed is not None and replica:
+            _seeded_in_replicas.add(_outermost(graph))
         if op_seed is not None or context.executing_eagerly():
             seeds: tuple[int | None, int | None] = original(op_seed)
             return seeds
         own_seed = graph.seed
-        replica = _replica()
-        scope = "/".join(filter(None, _scopes(graph))).removeprefix(f"replica_{replica}/")  # names of the legacy path
+        scope = "/".join(filter(None, _scopes(graph)))
+        if replica is not None:
+            scope = _OF_REPLICA.sub("", scope)  # the legacy path builds the model for each
         if _is_in_branch(graph):  # names of the second branch have suffixes in one graph alone
             scope, graph = _SUFFIX.sub("", scope), _outermost(graph)
-        counts = drawn.setdefault(graph, defaultdict(int))
+        counts = _drawn.setdefault(graph, defaultdict(int))
         counts[replica, scope] += 1
         place = zlib.crc32(f"{scope}#{counts[replica, scope]}".encode())
-        return (seed if own_seed is None else own_seed) % 2**31, place % 2**31 + replica * SEEDS_APART
+        return (seed if own_seed is None else own_seed) % 2**31, place % 2**31 + (replica or 0) * SEEDS_APART
 
     wrap(random_seed, get_seed=get_seed)
     wrap(control_flow_ops.WhileContext, __init__=_one_iteration_at_a_time)
@@ -168,14 +178,30 @@ def _one_iteration_at_a_time(make_loop: Callable[..., Any], *args: Any, **kwargs
     return make_loop(*args, **{**kwargs, "parallel_iterations": 1})
 
 
-def _replica() -> int:
-    """Returns the number of the replica for which operations are made; 0 outside of one."""
+def _replica() -> int | None:
+    """Returns the number of the replica for which operations are made; None outside of several."""
     from tensorflow.python.distribute import distribute_lib
     from tensorflow.python.framework import tensor_util
 
     context = distribute_lib.get_replica_context()
-    number = tensor_util.constant_value(context.replica_id_in_sync_group) if context else 0
-    return int(number or 0)
+    if context is None or context.num_replicas_in_sync == 1:
+        return None
+    return int(tensor_util.constant_value(context.replica_id_in_sync_group) or 0)
+
+
+def draws_by_replica(graph: Any) -> bool:
+    """Returns True if replicas draw what the other side cannot: by names or seeds of their own.
+
+    Layers of Keras have other names in each replica, and a seed of the script is the same in each.
+
+    Args:
+        graph: Graph with the model of each replica of this process.
+    """
+    places: dict[int, dict[str, int]] = defaultdict(dict)
+    for (replica, scope), count in _drawn.get(graph, {}).items():
+        if replica is not None:
+            places[replica][scope] = count
+    return graph in _seeded_in_replicas or any(one != other for one, other in itertools.pairwise(places.values()))
 
 
 def _scopes(graph: Any) -> list[str]:

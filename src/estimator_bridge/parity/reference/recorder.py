@@ -298,6 +298,8 @@ def with_hook(original: Callable[..., Any], args: Any, kwargs: Any, hook: Any) -
 
 def record_train(trace: Trace, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Executes and records ``train``."""
+    if trace.limit.is_reached:  # perhaps by Ctrl-C after the last training
+        trace.write("limited", steps=trace.limit.taken)
     trace.limit.end_script()
     name = trace.name("train")
     given = with_hook(original, args, kwargs, TrainHook(trace, name))

@@ -212,17 +212,20 @@ class _ReferenceHook(TrainHook):
 
     def _anchors_fit(self, left: float) -> DiskSpace:
         """Checks that the anchors of the first steps stay within the limit, and returns what checks that all fit on the disk."""
-        first = FIRST_STEPS if self._planned is None else min(FIRST_STEPS, self._planned)
-        if not self._progress.steps and first * self._size > left:
+        still = max(0, FIRST_STEPS - self._progress.steps)
+        first = still if self._planned is None else min(still, self._planned)
+        if first * self._size > left:
             raise BridgeError(
                 f"The values that a comparison gives back at the first {first} steps are larger than --anchor-limit.",
                 expected=f"{first} x {decimal(self._size)} ({_COPIES} copies of the variables and slots) or more",
                 received=decimal(int(left)),
                 fix=f"Give --anchor-limit {first * self._size} or more, or compare a smaller model.",
             )
-        most = int(left // max(self._size, 1))
-        planned = most if self._planned is None else FIRST_STEPS + self._planned // self._every + 1
-        return DiskSpace(self._trace.folder, min(most, planned))
+        if self._planned is None:
+            return DiskSpace(self._trace.folder, None)
+        return DiskSpace(
+            self._trace.folder, min(int(left // max(self._size, 1)), FIRST_STEPS + self._planned // self._every + 1)
+        )
 
     def _find_gradients(self, graph: Any) -> None:
         """Finds the gradients that optimizers are given, and those that they come from."""

@@ -46,7 +46,7 @@ def _weights(side: Side, other: Side) -> tuple[ForwardValue, list[str]] | None:
             one for one in value.inputs if one not in of_variables and side[one].is_data and side[one].size == value.size
         ]
         losses = [one for one in value.inputs if one in of_variables and one in equal and side[one].size == value.size]
-        if factors and losses and side[losses[0]].numbers[4] >= 0.0:  # none is negative
+        if factors and losses and _only_reduced(other, equal[losses[0]], weighted=False):
             return side[factors[0]], _batch_behind(side, factors[0])
     return None
 
@@ -58,12 +58,14 @@ def _rows(value: ForwardValue) -> Iterator[float]:
         yield value.size / math.prod(sizes)
 
 
-def _only_reduced(side: Side, place: int) -> bool:
-    """Returns True if nothing but sums and means follows a value on its way to the loss."""
+def _only_reduced(side: Side, place: int, *, weighted: bool = True) -> bool:
+    """Returns True if nothing but sums and means follows a value on its way to the loss, and, unless it may be ``weighted``, no factor."""
     after = {place}
+    of_variables = learned(side)
     for number, value in enumerate(side):
         if number > place and after.intersection(value.inputs):
-            if value.type not in _REDUCING:
+            others = [side[one] for one in value.inputs if one not in after | of_variables]
+            if value.type not in _REDUCING or not (weighted or all(one.size <= 1 or not one.is_data for one in others)):
                 return False
             after.add(number)
     return len(side) - 1 in after
@@ -71,9 +73,11 @@ def _only_reduced(side: Side, place: int) -> bool:
 
 def _batch_behind(side: Side, place: int) -> list[str]:
     """Returns the names of the batch's tensors that a value is computed from."""
-    if side[place].is_batch:
-        return [side[place].name]
-    return list(dict.fromkeys(name for one in side[place].inputs for name in _batch_behind(side, one)))
+    behind = {place}
+    for number in range(place, -1, -1):
+        if number in behind:
+            behind.update(side[number].inputs)
+    return [side[number].name for number in sorted(behind) if side[number].is_batch]
 
 
 def _spelled(factor: ForwardValue, sources: list[str]) -> str:
