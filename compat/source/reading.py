@@ -75,7 +75,7 @@ def check_path(path: Path) -> None:
         raise BridgeError(
             "A path cannot be looked up.",
             expected="the path of a file or folder, in folders that this user may enter",
-            received=f"{str(path)!r}: {getattr(error, 'strerror', error)}",
+            received=f"{path}: {getattr(error, 'strerror', error)}".replace("\0", "\\0"),
             fix="Check the path, and the permissions of its folders.",
         ) from None
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator_bridge.compat.source.checking import find_files
+from estimator_bridge.compat.source.reading import check_path
 from estimator_bridge.compat.source.surface import installed_version, load_surface
 from estimator_bridge.compat.source.verdicts import Kind, Verdict
 from estimator_bridge.errors import BridgeError
@@ -212,3 +213,9 @@ def test_its_speed() -> None:
     for path in chosen:
         judge().file(path)
     assert (time.process_time() - started) / lines * 100_000 < 30
+
+
+def test_a_path_with_a_nul_is_one_message() -> None:
+    """A file of a fleet may spell one."""
+    with pytest.raises(BridgeError, match=r"received: train\\0\.py"):
+        check_path(Path("train\0.py"))
