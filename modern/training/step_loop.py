@@ -199,7 +199,7 @@ class StepLoop:
 
     def _step_with(self, batches: Any, done: Tensor, before: Tensor, to: _Limits) -> list[Tensor]:
         loss, digest, last, after = self._run_step(batches, before, done + 1 >= to.steps, to)
-        with tf.control_dependencies([loss]):  # without a batch, nothing may count the step
+        with tf.control_dependencies(tf.nest.flatten(batches)):  # without a batch, nothing may count the step
             self._losses.scatter_update(tf.IndexedSlices(loss, done))
             if self.audited:
                 self._digests.scatter_update(tf.IndexedSlices(digest, done))

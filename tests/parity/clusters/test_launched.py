@@ -50,7 +50,6 @@ def test_a_task_that_fails_ends_the_comparison_with_its_own_error(tmp_path: Path
     ("options", "does"),
     [
         (PARAMETER_SERVER, ("in-step",)),
-        (("--ps", 1), ("in-step",)),
         (("--worker", 2, "--ps", 1), ("in-step",)),
         (("--worker", 3, "--ps", 1), ("in-step",)),
         (("--worker", 1), ("mirrored",)),
@@ -71,6 +70,14 @@ def test_trainings_in_step_are_equal(options: tuple[object, ...], does: tuple[st
         assert point["modern"] == pytest.approx(point["legacy"], rel=1e-6)
     assert {(pair["metric"], pair["step"]) for pair in report["metrics"]} >= {("error", 8), ("loss", 8)}
     assert {variable["name"] for variable in report["variables"]} == {"dense/bias", "dense/kernel", "global_step"}
+
+
+@pytest.mark.slow
+def test_a_chief_without_workers_does_not_train_on_parameter_servers_on_the_modern_side(tmp_path: Path) -> None:
+    ended, _ = compare(tmp_path, "--ps", 1, does=("in-step",))
+
+    assert ended.code == 2
+    assert "this cluster has no worker" in ended.err
 
 
 @pytest.mark.slow
