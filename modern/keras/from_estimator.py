@@ -148,8 +148,8 @@ class EstimatorModel(TransplantedModel):
         """Saves the predictions of PREDICT mode for the features of training: as a SavedModel, or as a .keras or .h5 file.
 
         Raises:
-            NotSupportedError: The model has moving averages of several replicas, or lookup tables read files, which .keras and .h5 files
-                cannot hold.
+            NotSupportedError: The model has moving averages of several replicas; or a .keras or .h5 file cannot hold what predictions need:
+                tables that read files, loops, branches, Python.
         """
         self._modes.check_saving()
         prediction = self._modes.prediction(self._modes.features)

@@ -159,7 +159,7 @@ class StepLoop:
         return self._state()
 
     def _single_step(self, to: _Limits) -> list[Tensor]:
-        """Runs one step and returns what ``_state`` does: without a loop, and variables for its results, a small step takes half as long."""
+        """Runs one step and returns what ``_state`` does: without a loop, and variables for its results, a small step takes less time."""
         batches = [next(self.iterator) for _ in range(self.distribution.batches)]
         loss, digest, _, step = self._run_step(batches, self._global_step(), tf.constant(True), to)
         counts = tf.stack([tf.constant(1, tf.int64), step, to.steps, tf.constant(0, tf.int64)])
