@@ -212,12 +212,13 @@ class Modules:
             self._makers[key] = makes
         return self._makers[key]
 
-    def may_make_layers(self, path: Path, dotted: str) -> bool:
+    def may_make_layers(self, path: Path, dotted: str, only_unknown: bool = False) -> bool:
         """Returns True for an imported function or class that makes layers, or of whose module nothing is known.
 
         Args:
             path: File of the script.
             dotted: Name as the script imports it.
+            only_unknown: True to return False if the module is known, and converted with the script.
         """
         script = self.file(path)
         top = dotted.partition(".")[0]
@@ -225,7 +226,8 @@ class Modules:
             return False
         found = self.found(script, dotted)
         definition = self.definition(script, dotted)
-        return found is None or (definition is not None and self.makes_layers(*definition))
+        makes = definition is not None and not only_unknown and self.makes_layers(*definition)
+        return found is None or makes
 
     @functools.cached_property
     def imported(self) -> Mapping[Path, frozenset[str]]:

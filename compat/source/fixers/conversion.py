@@ -34,11 +34,29 @@ from estimator_bridge.compat.source.fixers.inputs import (
 )
 from estimator_bridge.compat.source.fixers.keras_objects import with_old_defaults
 from estimator_bridge.compat.source.fixers.marks import PREFIX, Change, Marking, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.classes import GRAPH, KEPT_METRICS, LOADER, SHIM, lost_comments, write_class
+from estimator_bridge.compat.source.fixers.model.classes import (
+    GRAPH,
+    KEPT_METRICS,
+    LOADER,
+    SHIM,
+    class_name,
+    lost_comments,
+    write_class,
+)
 from estimator_bridge.compat.source.fixers.model.flow import MODES, Statement, chooses, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.analysis import take_apart
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
+from estimator_bridge.compat.source.fixers.model.function.whole_function import (
+    BASE,
+    OUTPUT,
+    OWN_SPEC,
+    OWN_UPDATES,
+    WholeFunction,
+    class_around,
+    keep_whole,
+    own_spec,
+)
 from estimator_bridge.compat.source.fixers.model.layers import (
     FUSED_NORMS,
     LAYER_OF_NETWORK,
@@ -59,6 +77,7 @@ from estimator_bridge.compat.source.fixers.normal.inner_imports import with_impo
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
 from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, without_tpu
 from estimator_bridge.compat.source.fixers.script import (
+    LOGGERS,
     SPEC,
     TPU,
     Script,
@@ -107,7 +126,9 @@ _STAYS: dict[str, str] = {
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
 }
 _PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
-_NOT_COPIED = rf"\b({GRAPH}|load_initial_values|clipnorm|clipvalue|global_clipnorm|clip_gradients_by_norm)\b|{re.escape(SHIM)}"
+_NOT_COPIED = (
+    rf"\b({GRAPH}|{BASE}|load_initial_values|clipnorm|clipvalue|global_clipnorm|clip_gradients_by_norm)\b|{re.escape(SHIM)}"
+)
 """What only a class has that cannot train as a copy under a strategy. Keras clips the sum of gradients, Estimators clip those of each device."""
 _CORE = re.compile(r"^(\s*from\s+|\s*import\s+(?=\w+ as ))tensorflow_core\b", re.MULTILINE)
 """Imports of the package in which TensorFlow 1.15 kept its files."""
@@ -164,7 +185,7 @@ def convert(
     elsewhere: Mapping[str, str] = types.MappingProxyType({}),
     shim: bool = False,
     makers: Collection[str] = (),
-    may_make_layers: Callable[[str], bool] | None = None,
+    may_make_layers: Callable[..., bool] | None = None,
     imported: Collection[str] = (),
 ) -> Conversion:
     """Converts a script; nothing of it is executed.
@@ -206,7 +227,7 @@ def _of_one_body(
     elsewhere: Mapping[str, str],
     shim: bool,
     makers: Collection[str],
-    may_make_layers: Callable[[str], bool] | None,
+    may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
 ) -> Conversion:
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
@@ -255,7 +276,7 @@ def _converted(
     elsewhere: Mapping[str, str],
     shim: bool,
     makers: Collection[str],
-    may_make_layers: Callable[[str], bool] | None,
+    may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
     plain: Unfolded | None = None,
 ) -> Conversion:
@@ -292,13 +313,14 @@ def _converted(
         for node in nodes(script.module, cst.Call)
         if script.called(node) in _PATHS
     )
-    classes, inside, shimmed, norms = _model_classes(script, changes, shim)
+    whole: dict[str, WholeFunction] = {}
+    classes, inside, shimmed, norms = _model_classes(script, changes, shim, whole)
     models = {name: one.name.value for name, one in classes.items()}
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
     is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
     moved = script.module.visit(
-        _Calls(script, calls, classes, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)
+        _Calls(script, calls, classes, whole, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)
     )
     written = moved.code
     calls.used.update(
@@ -312,6 +334,9 @@ def _converted(
             OF_NETWORK,
             LAYER_OF_NETWORK,
             NAME_SCOPE,
+            BASE,
+            OWN_SPEC,
+            OWN_UPDATES,
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
@@ -319,15 +344,15 @@ def _converted(
     )
     if calls.used and any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
-    if ELSEWHERE in calls.used or SHIM in written:
+    if ELSEWHERE in calls.used or SHIM in written or BASE in calls.used:
         calls.used.add(UNCHANGED)
     changes += (Change(script.line(node), name, Outcome.APPROXIMATE, f"left out: {why}") for node, name, why in calls.left_out)
     renamed = Script(written)
     module = with_imports(renamed, renamed.module.visit(_Names(renamed)), script, elsewhere, calls.used, changes, imported)
-    whole = _with_header(module, calls, bool(classes))
+    finished = _with_header(module, calls, bool(classes))
     forget_nodes()
     found = {**models, **dict.fromkeys(calls.factories, "")}
-    return Conversion(whole.code, tuple(sorted(set(changes))), found, frozenset(calls.makers))
+    return Conversion(finished.code, tuple(sorted(set(changes))), found, frozenset(calls.makers))
 
 
 def _marked(text: str) -> Iterator[Change]:
@@ -362,11 +387,12 @@ class _Without(cst.CSTTransformer):
 
 
 def _model_classes(
-    script: Script, changes: list[Change], shim: bool
+    script: Script, changes: list[Change], shim: bool, whole: dict[str, WholeFunction]
 ) -> tuple[dict[str, cst.ClassDef], set[str], dict[str, bool], set[cst.CSTNode]]:
     """Returns the class of each model function that can be converted, functions that classes contain, those that stay, and frozen norms.
 
-    A function that stays is True in the dict if the network calls it, and False if the updates or metrics do.
+    A function that stays is True in the dict if the network calls it, and False if the updates or metrics do. Model functions that stay whole are
+    added to ``whole``.
     """
     functions = _functions(script)
     found: dict[str, cst.ClassDef] = {}
@@ -379,12 +405,20 @@ def _model_classes(
     taken |= {one.evaluated_alias or one.evaluated_name for one in aliases}
     asked = {simple_name((arguments(one, ("model_fn",)) or _first(one)).get("model_fn")) for one in _estimators(script)}
     for name in filter(functions.__contains__, _model_functions(script)):
-        if name in inside and name not in asked:
-            continue  # another one contains its body
+        if name not in asked and (name in inside or any(name in one.reached for one in whole.values())):
+            continue  # another one contains its body, or calls it
         try:
             parts, written = _parts_and_class(script, functions[name], shim)
         except UnconvertibleError as reason:
-            changes.append(Change(script.line(reason.node), reason.name, Outcome.HUMAN, reason.message))
+            kept = _whole(script, functions[name], reason) if shim else reason
+            if isinstance(kept, UnconvertibleError):
+                changes.append(Change(script.line(kept.node), kept.name, Outcome.HUMAN, kept.message))
+                continue
+            whole[name] = kept
+            found[name] = class_around(kept, functions[name], _free(class_name(functions[name].name.value), taken))
+            taken.add(found[name].name.value)
+            message = f"the class {found[name].name.value}, whose steps are graphs that the function makes"
+            changes += [Change(script.line(functions[name]), name, Outcome.CONVERTED, message), *kept.notes]
             continue
         if functions[name] in script.module.body:
             written = written.with_changes(name=cst.Name(_free(written.name.value, taken)))
@@ -450,6 +484,14 @@ def _one_way(script: Script, function: cst.FunctionDef, way: Way) -> tuple[Model
     return parts, write_class(script, parts)
 
 
+def _whole(script: Script, function: cst.FunctionDef, reason: UnconvertibleError) -> WholeFunction | UnconvertibleError:
+    """Returns a model function that can stay whole; else why it cannot, or why it cannot be taken apart if its objects are functions here."""
+    try:
+        return keep_whole(script, function)
+    except UnconvertibleError as other:
+        return reason if script.methods else other
+
+
 def _model_functions(script: Script) -> Iterator[str]:
     """Yields the names of functions that Estimators take, and of those that make an EstimatorSpec from features and a mode."""
     found: dict[str, None] = {}
@@ -495,6 +537,7 @@ class _Calls(Marking):
         script: Script,
         calls: EstimatorCalls,
         classes: dict[str, cst.ClassDef],
+        whole: dict[str, WholeFunction],
         unused: set[str],
         shimmed: dict[str, bool],
         norms: set[cst.CSTNode],
@@ -506,6 +549,8 @@ class _Calls(Marking):
         self._script = script
         self._calls = calls
         self._classes = classes
+        self._whole = whole
+        self._of_graphs = {name for one in whole.values() for name in (one.node.name.value, *one.reached)}
         self._unused = unused
         self._shimmed = shimmed
         self._norms = norms
@@ -539,7 +584,12 @@ class _Calls(Marking):
     @property
     def _in_shim(self) -> bool:
         """True inside of a function whose layers are made below ``track_tf1_style_variables``."""
-        return bool(self._functions) and (self._is_kept or self._functions[0] in self._shimmed)
+        return self._in_graph or (bool(self._functions) and (self._is_kept or self._functions[0] in self._shimmed))
+
+    @property
+    def _in_graph(self) -> bool:
+        """True inside of a model function that stays whole, and of what it calls."""
+        return any(one in self._of_graphs for one in self._functions)
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -554,7 +604,7 @@ class _Calls(Marking):
         return visits
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        has_class = self._names.get(node, "") in self._classes
+        has_class = self._names.get(node, "") in self._classes.keys() - self._whole.keys()
         self._functions.append(node.name.value)
         last = self._script.line(node) + code(node).strip().count("\n")
         if any(self._script.line(node) <= line <= last for line in self._human):
@@ -598,9 +648,10 @@ class _Calls(Marking):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         self._functions.pop()
-        written = self._classes.get(self._names.get(original_node, ""))
+        name = self._names.get(original_node, "")
+        written = self._classes.get(name)
         if written is not None:
-            return written
+            return class_around(self._whole[name], updated_node, written.name.value) if name in self._whole else written
         if original_node.name.value in self._unused:
             message = "its body is in the class that used it"
             self._changes.append(Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, message))
@@ -681,6 +732,10 @@ class _Calls(Marking):
     def _converted(self, old: cst.Call, new: cst.Call) -> str | None:
         """Returns what a call is in the new script; None if it stays."""
         name = self._script.called(old)
+        if self._in_graph and name in (SPEC, OUTPUT):
+            return code(own_spec(self._script, old, new) if name == SPEC else new.args[0].value)
+        if self._in_graph and name == OPTIMIZE_LOSS:
+            return code(new.with_changes(func=cst.Name(OWN_UPDATES)))
         if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
             if is_layer_of_keras(name) and not self._within:
                 return in_network(self._script, old, new)
@@ -717,7 +772,7 @@ class _Calls(Marking):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
-        if node in self._classes_of_modes:
+        if node in self._classes_of_modes or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, *LOGGERS, OUTPUT))):
             return False
         if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
             if mode_name(name) and function not in self._with_specs:
@@ -744,6 +799,7 @@ class _Calls(Marking):
             found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
             is_of_models = found is _OUTSIDE or is_contrib(name) or name.startswith(_OF_SPECS)
             explained = is_of_models and (function in self._with_specs or self._in_shim)  # a model function that stays says why
+            explained |= self._in_graph
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 behind = _WITH_MODEL if function in self._of_staying else _OUTSIDE
                 self._stays(node, name.replace("tensorflow", "tf", 1), behind if is_of_models else found)
@@ -770,7 +826,9 @@ class _Calls(Marking):
             return cst.Name("None")
         function = self._functions[0] if self._functions else ""
         mode = mode_name(name)
-        if not mode or function in self._with_specs:
+        if self._in_graph and name in LOGGERS:
+            return parsed(name.replace("tensorflow.estimator", "tf.train").replace("tensorflow", "tf"))
+        if not mode or (function in self._with_specs and not self._in_graph):
             return updated_node
         self._changes.append(Change(self._script.line(original_node), code(original_node), Outcome.CONVERTED))
         return cst.SimpleString(f'"{MODES[mode]}"')

@@ -56,7 +56,8 @@ class Script:
 
     Args:
         text: Source in Python 3.
-        may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
+        may_make_layers: Function that returns True for a dotted name of another module that may make layers, or, with ``only_unknown``, of one
+            that is not converted with the script; None if no module is known.
         methods: Functions that stand for methods of objects.
         attributes: Variables that stand for attributes of objects; all functions that stand for methods share them.
 
@@ -71,11 +72,11 @@ class Script:
     def __init__(
         self,
         text: str,
-        may_make_layers: Callable[[str], bool] | None = None,
+        may_make_layers: Callable[..., bool] | None = None,
         methods: frozenset[str] = frozenset(),
         attributes: frozenset[str] = frozenset(),
     ) -> None:
-        self.may_make_layers = may_make_layers or (lambda name: False)
+        self.may_make_layers = may_make_layers or (lambda name, only_unknown=False: False)
         self.methods, self.attributes = methods, attributes
         self._wrapper = _wrapper(text)
         self.module = self._wrapper.module

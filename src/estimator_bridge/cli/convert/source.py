@@ -71,7 +71,7 @@ def add_parser(kinds: Any) -> None:
         "--body",
         choices=("layers", "shim"),
         default="layers",
-        help="layers: the model makes its layers once, or the network stays; shim: a network that cannot have such layers is kept below TensorFlow's track_tf1_style_variables (default: %(default)s)",
+        help="layers: the model makes its layers once, or the network stays; shim: a network that cannot have such layers is kept below TensorFlow's track_tf1_style_variables, and a model function that cannot be taken apart is the graph of each step (default: %(default)s)",
     )
     parser.add_argument(
         "--keras", choices=("2", "3"), default="2", help="version of Keras that the new script uses; 3 is refused (default: 2)"

@@ -89,6 +89,7 @@ WHOLE = (
     "specs_by_mode",
     "stacked_cells",
     "spectral",
+    "stays_whole",
     "tables",
     "teacher_forcing",
     "tpu",
@@ -104,6 +105,7 @@ SHIMMED = (
     "predicts_otherwise",
     "returns_by_mode",
     "spectral",
+    "stays_whole",
     "teacher_forcing",
 )
 """Those whose network ``--body shim`` keeps."""
@@ -203,6 +205,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "float64": "float64",
         "linear": "error below 20: True",
         "named_classes": "metrics: ['kept', 'low']",
+        "stays_whole": "exported: True",
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",
         "chosen_models": "metrics: ['accuracy', 'global_step', 'loss']",
@@ -301,12 +304,13 @@ def test_a_size_or_a_name_that_is_not_sure_is_marked() -> None:
 
 @pytest.mark.parametrize("shim", [False, True])
 def test_a_variable_in_a_scope_that_is_entered_again_is_marked(shim: bool) -> None:
-    """TensorFlow 1 gives each its own name, and here they would be one variable."""
+    """TensorFlow 1 gives each its own name, and here they would be one variable; a graph of TensorFlow 1 gives them those names."""
     text = (SCRIPTS / "own_variables.py").read_text()
     looped = text.replace('    with tf.variable_scope("part")', '    for _ in range(2):\n     with tf.variable_scope("part")')
     assert converted_once(text, shim=shim).complete
-    human = [change.name for change in converted_once(looped, shim=shim).changes if change.outcome is Outcome.HUMAN]
-    assert "tf.Variable" in human
+    found = converted_once(looped, shim=shim)
+    human = [change.name for change in found.changes if change.outcome is Outcome.HUMAN]
+    assert "class Model(ModelOfGraph):" in found.text if shim else "tf.Variable" in human
 
 
 def test_what_only_reports_and_values_that_are_no_shapes_stay() -> None:
@@ -851,7 +855,7 @@ def test_layers_without_names_in_loops(lines: str, found: list[str] | str) -> No
     ],
 )
 def test_an_assignment_that_nothing_needs_is_marked(line: str, stays: bool, shim: bool) -> None:
-    """TensorFlow 1 does not run it, and a step of Keras would."""
+    """TensorFlow 1 does not run it, and a step of Keras would; a graph of TensorFlow 1 in the step does not."""
     network = """    with tf.variable_scope("net"):
         kept = tf.get_variable("kept", [4], trainable=False)
         hidden = tf.layers.dense(features["x"], 4) + kept
@@ -861,8 +865,10 @@ def test_an_assignment_that_nothing_needs_is_marked(line: str, stays: bool, shim
     before = (SCRIPTS / "depends_on_step.py").read_text()
     begin, end = before.index("    hidden = tf.layers"), before.index("    if mode ==")
     text = before[:begin] + network.replace("LINE", line) + before[end:]
-    marked = [change for change in convert(text, shim=shim).changes if "only if something else needs it" in change.message]
-    assert len(marked) == stays
+    found = convert(text, shim=shim)
+    marked = [change for change in found.changes if "only if something else needs it" in change.message]
+    assert len(marked) == (stays and not shim)
+    assert ("(ModelOfGraph):" in found.text) is (stays and shim)
 
 
 def test_a_step_that_nothing_counts_is_marked() -> None:

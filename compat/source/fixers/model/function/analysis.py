@@ -41,6 +41,7 @@ from estimator_bridge.compat.source.fixers.model.function.effects import Effects
 from estimator_bridge.compat.source.fixers.model.function.metric_entries import NOT_ONE_DICT, MetricEntries
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.signatures import Signatures
+from estimator_bridge.compat.source.fixers.model.function.spec_arguments import spec_arguments
 from estimator_bridge.compat.source.fixers.model.function.whole_model import COUNTED, of_whole_model
 from estimator_bridge.compat.source.fixers.model.inlining import inlined
 from estimator_bridge.compat.source.fixers.model.keras_calls import KerasCalls
@@ -52,10 +53,8 @@ from estimator_bridge.compat.source.fixers.model.updates import (
     find_updates,
 )
 from estimator_bridge.compat.source.fixers.script import (
-    LOGGERS,
     Arguments,
     Script,
-    arguments,
     code,
     known_of_nodes,
     nodes,
@@ -63,15 +62,6 @@ from estimator_bridge.compat.source.fixers.script import (
     simple_name,
 )
 
-_SPEC = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
-         "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
-_KNOWN = frozenset((*_SPEC[:6], "host_call", "labels"))
-"""Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
-_SCAFFOLD, _SAVER = "tensorflow.train.Scaffold", "tensorflow.train.Saver"
-_OF_FILES = frozenset({"max_to_keep", "keep_checkpoint_every_n_hours", "sharded", "save_relative_paths"})
-"""Arguments of a Saver that say nothing of variables."""
-_WITHOUT_NEED = ("tensorflow.local_variables_initializer", "tensorflow.tables_initializer", "tensorflow.initialize_all_tables")
-"""What initializes metrics and tables, which Keras and TensorFlow 2 do where they make them."""
 _DRAWS = re.compile(r"\b(random\w*\.?\w*|truncated_normal|multinomial|dropout|distributions\.\w+|sample)\(")
 INITIAL = "tensorflow.train.init_from_checkpoint"
 """Function that gives variables the values of another checkpoint."""
@@ -161,7 +151,7 @@ class _Analysis:
         self._approximate: list[tuple[cst.CSTNode, str]] = []  # part of a spec, what becomes of it
         self._initial = self._take_initial_values()
         self._received = self._take_received()
-        self._specs = {mode: self._spec(one) for mode, one in self._branches.items()}
+        self._specs = {mode: spec_arguments(self._script, one, self._approximate) for mode, one in self._branches.items()}
         one, spec = self._branches.get(Mode.PREDICT), self._specs.get(Mode.PREDICT, {})
         self._signatures, asked = Signatures(self._script, one, spec), spec.get("predictions")
         self._of_predictions = {*needed_for(_read(asked), one.statements)} if asked is not None and one is not None else set()
@@ -250,7 +240,8 @@ class _Analysis:
         except UnconvertibleError:
             if not self._keeps_updates:
                 raise
-            kept_metrics, measured, found = *self._kept_metrics(network), list[metrics.Metric]()
+            network, kept_metrics, measured = self._kept_metrics(network)
+            found = []
         network, predicted, predictions = self._predictions(network)
         updates, kept = self._updates(train, spec, {*network, *loss})
         both = self._found.reached(network)[1] & self._found.reached(kept)[1] if self._shim else ()
@@ -280,57 +271,6 @@ class _Analysis:
         self._check_kept(kept, computed, train)
         message = "its updates stay as they are: train_step executes them in the graph of a step"
         return Updates((), "", (Change(self._script.line(asked), "train_op", Outcome.CONVERTED, message),)), kept
-
-    def _spec(self, one: Branch) -> Arguments:
-        given = arguments(one.spec, _SPEC)
-        if given is not None:
-            given = {name: value for name, value in given.items() if "hooks" not in name or not self._only_log(value, one)}
-            given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
-            given = {name: value for name, value in given.items() if name != "scaffold" or not self._leaves_out(value, one)}
-        unknown = sorted(given.keys() - _KNOWN) if given is not None else ["*"]
-        if given is None or unknown:
-            raise UnconvertibleError(
-                one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
-            )
-        return given
-
-    def _leaves_out(self, scaffold: cst.BaseExpression, one: Branch) -> bool:
-        """Returns True for a Scaffold that gives variables no values; a note says what is left out."""
-        made = self._made(scaffold, one)
-        given = arguments(made, ()) if isinstance(made, cst.Call) and self._script.called(made) == _SCAFFOLD else None
-        if given is None or not all(self._gives_no_values(name, value, one) for name, value in given.items()):
-            return False
-        message = (
-            "left out: tables need no initializer, fit writes summaries, and the run's settings say which checkpoints are kept"
-        )
-        self._approximate += [(made, message)] if given and (made, message) not in self._approximate else []
-        return True
-
-    def _made(self, value: cst.BaseExpression, one: Branch) -> cst.BaseExpression:
-        """Returns what a name was last given; other expressions as they are."""
-        return (assigned(value.value, one.statements) if isinstance(value, cst.Name) else None) or value
-
-    def _gives_no_values(self, name: str, value: cst.BaseExpression, one: Branch) -> bool:
-        """Returns True for an argument of a Scaffold that only writes summaries, keeps files, or initializes tables and metrics."""
-        made = self._made(value, one)
-        if name == "saver" and isinstance(made, cst.Call) and self._script.called(made) == _SAVER:
-            return (arguments(made, ()) or {"": made}).keys() <= _OF_FILES if made.args else True
-        if name == "local_init_op" and isinstance(made, cst.Call):
-            inner = [argument.value for argument in made.args] if self._script.called(made) == "tensorflow.group" else [made]
-            flat = [each.value for part in inner if isinstance(part, cst.List | cst.Tuple) for each in part.elements]
-            calls = [*flat, *(part for part in inner if not isinstance(part, cst.List | cst.Tuple))]
-            return all(self._script.called(self._made(part, one)) in _WITHOUT_NEED for part in calls)
-        return name == "summary_op"
-
-    def _only_log(self, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
-        """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
-        if isinstance(hooks, cst.Name):
-            given = [] if hooks.value in names else _given_anywhere(hooks.value, one)
-            within = names | {hooks.value}
-            return bool(given) and all(code(each) == "None" or self._only_log(each, one, within) for each in given)
-        if isinstance(hooks, cst.List | cst.Tuple):
-            return all(self._only_log(element.value, one, names) for element in hooks.elements)
-        return self._script.called(hooks) in LOGGERS
 
     def _split(self, one: Branch, names: set[str]) -> tuple[list[Statement], list[Statement]]:
         """Returns the statements that names need: those of the network, and those that need labels or trained variables."""
@@ -499,20 +439,28 @@ class _Analysis:
             found.append(dataclasses.replace(made, condition=condition))
         names = {name for each in found if each.update for name in _read(parsed(f"f({each.update})"))}
         more, measured = self._split(one, names)
-        added = [statement for statement in more if statement not in network]
-        for call in (one for each in (*added, *measured) for one in nodes(each, cst.Call)):
+        for call in (one for each in (*more, *measured) if each not in network for one in nodes(each, cst.Call)):
             if self._script.called(call).startswith("tensorflow.metrics."):
                 raise UnconvertibleError(call, self._script.called(call).replace("tensorflow", "tf", 1), _OF_METRICS)
+        return self._with_evaluated(network, more), measured, found
+
+    def _with_evaluated(self, network: list[Statement], more: Sequence[Statement]) -> list[Statement]:
+        """Returns a network with the statements that only its metrics need."""
+        added = [statement for statement in more if statement not in network]
         if _bound([one for one in added if one not in self._branches[Mode.TRAIN].statements]) & _bound(network):
             raise UnconvertibleError(
                 self._function, "the model function", "the metrics are those of another network; make it one"
             )
-        return [*network, *added], measured, found
+        return [*network, *added]
 
-    def _kept_metrics(self, network: list[Statement]) -> tuple[cst.BaseExpression, list[Statement]]:
-        """Returns the dict of the metrics as it is, and the statements that it needs beside the network."""
+    def _kept_metrics(self, network: list[Statement]) -> tuple[list[Statement], cst.BaseExpression, list[Statement]]:
+        """Returns the network with the layers that the metrics alone need, their dict as it is, and the other statements that it needs."""
         one, value = self._branches[Mode.EVAL], self._specs[Mode.EVAL]["eval_metric_ops"]
-        measured = [each for each in needed_for(_read(value), one.statements) if each not in network]
+        needed = needed_for(_read(value), one.statements)
+        makers = [each for each in needed if each not in network and self._found.makes(each)]
+        if makers:
+            network = self._with_evaluated(network, self._split(one, _bound(makers))[0])
+        measured = [each for each in needed if each not in network]
         made = self._found.reached([*measured, value])[0]
         if any(
             name.startswith(("tensorflow.layers.", "tensorflow.get_variable")) or layer_function(name) or is_keras(name)
@@ -522,7 +470,7 @@ class _Analysis:
         if not self._may_stand_behind([], network, one, {*_read_by(measured), *_read(value)} - _bound(measured)):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "it reads what only training computes")
         self._check_kept([*measured, cst.SimpleStatementLine([cst.Expr(value)])], network, one)
-        return value, measured
+        return network, value, measured
 
     def _check_kept(self, kept: Sequence[Statement], computed: Container[Statement], one: Branch) -> None:
         """Raises for what cannot stay as it is behind the network and the loss."""
@@ -680,37 +628,6 @@ def _chooses_by_mode(node: cst.CSTNode) -> bool:
     returned = [one.value for one in nodes(node.body, cst.Return) if isinstance(one, cst.Return)]
     statements = [one for one in node.body.body if not (isinstance(one, cst.SimpleStatementLine) and is_text(one))]
     return len(statements) == 1 and any(isinstance(one, cst.IfExp) for one in returned)
-
-
-def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
-    """Returns what the statements of a mode assign to a name, or append to it, in blocks too; nothing if it changes in other ways."""
-    found = list[cst.BaseExpression]()
-    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.AugAssign, cst.Call)):
-        if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
-            found.append(node.value)
-        elif isinstance(node, cst.AugAssign) and simple_name(node.target) == name:
-            return []
-        elif isinstance(node, cst.Call) and code(node.func).startswith(f"{name}."):
-            if code(node.func) != f"{name}.append" or len(node.args) != 1:
-                return []
-            found.append(node.args[0].value)
-    return found
-
-
-def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
-    """Returns True for a name that is only given the value None."""
-    writers = [each for each in one.statements if simple_name(value) in reads_and_writes(each)[1]]
-    values = [_given(simple_name(value), each) for each in writers]
-    return bool(values) and all(each is not None and code(each) == "None" for each in values)
-
-
-def _given(name: str, statement: Statement) -> cst.BaseExpression | None:
-    """Returns the value that an assignment gives a name, which may be one of several; None if that is not plain."""
-    target, value = assigned_target(statement), assigned_value(statement)
-    if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple) or len(target.elements) != len(value.elements):
-        return value
-    pairs = zip(target.elements, value.elements, strict=True)
-    return next((given.value for one, given in pairs if simple_name(one.value) == name), None)
 
 
 def _changed_between(network: Sequence[Statement], needed: Sequence[Statement], asked: Set[str]) -> bool:

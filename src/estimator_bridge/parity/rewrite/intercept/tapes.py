@@ -32,9 +32,7 @@ def intercept(session: Session, keras: Any) -> None:
             for variable, value in zip(tf.nest.flatten(sources), tf.nest.flatten(computed), strict=True)
             if value is not None and isinstance(variable, tf.Variable)
         ]
-        if pairs:
-            _write(session, target, pairs)
-        return computed
+        return _behind(lambda: _write(session, target, pairs), computed) if pairs else computed
 
     def apply_new(original: Callable[..., Any], optimizer: Any, grads_and_vars: Any) -> Any:
         return original(optimizer, _apply(session, optimizer, grads_and_vars))
@@ -48,6 +46,19 @@ def intercept(session: Session, keras: Any) -> None:
     wrap(gradients_util, _GradientsHelper=gradients)
     wrap(keras.optimizers.Optimizer, _internal_apply_gradients=apply_new)
     wrap(keras.optimizers.legacy.Optimizer, _distributed_apply=apply_legacy)
+
+
+def _behind(write: Callable[[], None], computed: Any) -> Any:
+    """Records a step, and returns its gradients; those of a wrapped graph, which only executes what they need, need the records."""
+    graph = tf.compat.v1.get_default_graph()
+    if tf.executing_eagerly() or not getattr(graph, "name", "").startswith("wrapped_function"):
+        write()
+        return computed
+    known = {*graph.get_operations()}
+    write()
+    records = [one for one in graph.get_operations() if one not in known and one.op_def.is_stateful]
+    with tf.control_dependencies(records):
+        return tf.nest.map_structure(lambda one: one if one is None else tf.identity(one), computed, expand_composites=True)
 
 
 def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:

@@ -1,0 +1,127 @@
+"""The arguments of an EstimatorSpec, without those that a model of Keras can do without."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.flow import (
+    Branch,
+    Statement,
+    assigned,
+    assigned_target,
+    assigned_value,
+    reads_and_writes,
+)
+from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Script, arguments, code, nodes, simple_name
+
+PARAMETERS = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
+              "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
+_KNOWN = frozenset((*PARAMETERS[:6], "host_call", "labels"))
+"""Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
+_SCAFFOLD, _SAVER = "tensorflow.train.Scaffold", "tensorflow.train.Saver"
+_OF_FILES = frozenset({"max_to_keep", "keep_checkpoint_every_n_hours", "sharded", "save_relative_paths"})
+"""Arguments of a Saver that say nothing of variables."""
+_WITHOUT_NEED = ("tensorflow.local_variables_initializer", "tensorflow.tables_initializer", "tensorflow.initialize_all_tables")
+"""What initializes metrics and tables, which Keras and TensorFlow 2 do where they make them."""
+
+
+def spec_arguments(script: Script, one: Branch, approximate: list[tuple[cst.CSTNode, str]]) -> Arguments:
+    """Returns the arguments of a mode's EstimatorSpec.
+
+    Args:
+        script: Script around the model function.
+        one: Branch of the mode.
+        approximate: Parts of a spec that are left out, and why; more are added.
+
+    Raises:
+        UnconvertibleError: A hook or a Scaffold does more than show values.
+    """
+    given = arguments(one.spec, PARAMETERS)
+    if given is not None:
+        given = {name: value for name, value in given.items() if "hooks" not in name or not _only_log(script, value, one)}
+        given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
+        given = {
+            name: value
+            for name, value in given.items()
+            if name != "scaffold" or not _leaves_out(script, value, one, approximate)
+        }
+    unknown = sorted(given.keys() - _KNOWN) if given is not None else ["*"]
+    if given is None or unknown:
+        raise UnconvertibleError(
+            one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
+        )
+    return given
+
+
+def _leaves_out(script: Script, scaffold: cst.BaseExpression, one: Branch, approximate: list[tuple[cst.CSTNode, str]]) -> bool:
+    """Returns True for a Scaffold that gives variables no values; a note says what is left out."""
+    made = _made(scaffold, one)
+    given = arguments(made, ()) if isinstance(made, cst.Call) and script.called(made) == _SCAFFOLD else None
+    if given is None or not all(_gives_no_values(script, name, value, one) for name, value in given.items()):
+        return False
+    message = (
+        "left out: tables need no initializer, fit writes summaries, and the run's settings say which checkpoints are kept"
+    )
+    approximate += [(made, message)] if given and (made, message) not in approximate else []
+    return True
+
+
+def _made(value: cst.BaseExpression, one: Branch) -> cst.BaseExpression:
+    """Returns what a name was last given; other expressions as they are."""
+    return (assigned(value.value, one.statements) if isinstance(value, cst.Name) else None) or value
+
+
+def _gives_no_values(script: Script, name: str, value: cst.BaseExpression, one: Branch) -> bool:
+    """Returns True for an argument of a Scaffold that only writes summaries, keeps files, or initializes tables and metrics."""
+    made = _made(value, one)
+    if name == "saver" and isinstance(made, cst.Call) and script.called(made) == _SAVER:
+        return (arguments(made, ()) or {"": made}).keys() <= _OF_FILES if made.args else True
+    if name == "local_init_op" and isinstance(made, cst.Call):
+        inner = [argument.value for argument in made.args] if script.called(made) == "tensorflow.group" else [made]
+        flat = [each.value for part in inner if isinstance(part, cst.List | cst.Tuple) for each in part.elements]
+        calls = [*flat, *(part for part in inner if not isinstance(part, cst.List | cst.Tuple))]
+        return all(script.called(_made(part, one)) in _WITHOUT_NEED for part in calls)
+    return name == "summary_op"
+
+
+def _only_log(script: Script, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
+    """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
+    if isinstance(hooks, cst.Name):
+        given = [] if hooks.value in names else _given_anywhere(hooks.value, one)
+        within = names | {hooks.value}
+        return bool(given) and all(code(each) == "None" or _only_log(script, each, one, within) for each in given)
+    if isinstance(hooks, cst.List | cst.Tuple):
+        return all(_only_log(script, element.value, one, names) for element in hooks.elements)
+    return script.called(hooks) in LOGGERS
+
+
+def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
+    """Returns what the statements of a mode assign to a name, or append to it, in blocks too; nothing if it changes in other ways."""
+    found = list[cst.BaseExpression]()
+    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.AugAssign, cst.Call)):
+        if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
+            found.append(node.value)
+        elif isinstance(node, cst.AugAssign) and simple_name(node.target) == name:
+            return []
+        elif isinstance(node, cst.Call) and code(node.func).startswith(f"{name}."):
+            if code(node.func) != f"{name}.append" or len(node.args) != 1:
+                return []
+            found.append(node.args[0].value)
+    return found
+
+
+def _is_none(value: cst.BaseExpression, one: Branch) -> bool:
+    """Returns True for a name that is only given the value None."""
+    writers = [each for each in one.statements if simple_name(value) in reads_and_writes(each)[1]]
+    values = [_given(simple_name(value), each) for each in writers]
+    return bool(values) and all(each is not None and code(each) == "None" for each in values)
+
+
+def _given(name: str, statement: Statement) -> cst.BaseExpression | None:
+    """Returns the value that an assignment gives a name, which may be one of several; None if that is not plain."""
+    target, value = assigned_target(statement), assigned_value(statement)
+    if not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple) or len(target.elements) != len(value.elements):
+        return value
+    pairs = zip(target.elements, value.elements, strict=True)
+    return next((given.value for one, given in pairs if simple_name(one.value) == name), None)

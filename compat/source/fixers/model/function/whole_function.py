@@ -1,0 +1,168 @@
+"""A model function that stays whole: each step of the model is a graph that it makes, as each step of an Estimator is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import libcst as cst
+
+from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
+from estimator_bridge.compat.source.fixers.model.flow import Branch, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
+from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
+from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
+from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.surface import is_respelled
+
+BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
+"""Classes of the new script: of a model whose steps are graphs, and of what its function returns."""
+OWN_UPDATES = "optimize_loss"
+"""Function of the new script that does what contrib's of that name does."""
+OUTPUT = "tensorflow.estimator.export.PredictOutput"
+_KNOWN = (SPEC, OUTPUT, OPTIMIZE_LOSS, *LOGGERS)
+_MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
+_REFUSED = {
+    "tensorflow.placeholder": "there are no placeholders; take the value from the features",
+    "tensorflow.placeholder_with_default": "there are no placeholders; take the value from the features",
+    "tensorflow.Session": "there are no sessions in a model; use tensors as values",
+    "tensorflow_hub.Module": "TensorFlow 2 loads no such modules; use hub.KerasLayer of a SavedModel",
+    "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
+    "tensorflow.trainable_variables_initializer": "Keras gives variables their first values; take it away",
+    "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
+}
+_OF_CALLER = ("features", "labels", "mode", "params", "config")
+_CLASS = f'''
+class NAME({BASE}):
+    """The model of ``FUNCTION``, whose steps are the graphs that it makes."""
+'''
+_INIT = """
+    def __init__(ARGUMENTS):
+        super().__init__(params, model_dir, config)
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class WholeFunction:
+    """A model function that stays whole.
+
+    Attributes:
+        node: The function.
+        more: Parameters that only the script knows, which it binds before an Estimator calls the function.
+        reached: Functions and classes of the script that it reads.
+        notes: Lines of the report about what the class does not have.
+    """
+
+    node: cst.FunctionDef
+    more: tuple[cst.Param, ...]
+    reached: frozenset[str]
+    notes: tuple[Change, ...]
+
+
+def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
+    """Looks if a model function can stay as it is.
+
+    Args:
+        script: Script around the function.
+        function: The function.
+
+    Raises:
+        UnconvertibleError: It uses what TensorFlow 2 has not, or an object that Keras calls otherwise.
+    """
+    names = [one.name.value for one in function.params.params]
+    has_more = function.params.star_kwarg or function.params.kwonly_params or function.decorators
+    if "mode" not in names or has_more or not isinstance(function.params.star_arg, cst.MaybeSentinel):
+        raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
+    if "config" in names and "config" in reads_and_writes(function.body)[0]:
+        raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
+    found = Definitions(script, function)
+    reached = found.reached([function])[1]
+    bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
+    if script.methods or {BASE, OWN_SPEC, OWN_UPDATES} & bound:
+        raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
+    own = [function, *(found.own[name] for name in sorted(reached))]
+    for one in own:
+        _check(script, one)
+    approximate: list[tuple[cst.CSTNode, str]] = []
+    for one in (each for each in own if isinstance(each, cst.FunctionDef)):
+        statements = tuple(
+            each for each in one.body.body if isinstance(each, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        )
+        for spec in nodes(one.body, cst.Call):
+            if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
+                spec_arguments(script, Branch(statements, spec), approximate)
+    notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
+    of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
+    more = tuple(one for one in function.params.params if one.name.value not in of_caller)
+    return WholeFunction(function, more, reached, tuple(notes))
+
+
+def _check(script: Script, one: cst.CSTNode) -> None:
+    """Raises for a name that a graph of TensorFlow 2 cannot have."""
+    attributes = [each for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)]
+    inner = {each.value for each in attributes}
+    calls = [each for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
+    respelled = {each.func for each in calls if is_respelled(script.called(each), each)}
+    for node in (each for each in nodes(one, cst.Attribute, cst.Name) if each not in inner):
+        name = script.name(node)
+        spelled = name.replace("tensorflow", "tf", 1)
+        if name in _REFUSED:
+            raise UnconvertibleError(node, spelled, _REFUSED[name])
+        known = name in _KNOWN or name.startswith(_MODES) or is_contrib(name) or node in respelled
+        if name.startswith(_OF_ESTIMATORS) and not known:
+            raise UnconvertibleError(
+                node, spelled, f"{'.'.join(spelled.split('.')[:2])} is not converted; use a core layer or function"
+            )
+        if is_keras(name) or ".keras.metrics." in name:
+            raise UnconvertibleError(node, spelled, "a graph would make it anew; make it in __init__ of the model")
+        if name and script.may_make_layers(name, only_unknown=True):
+            message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
+            raise UnconvertibleError(node, spelled, message)
+
+
+def own_spec(script: Script, old: cst.Call, new: cst.Call) -> cst.Call:
+    """Returns the call of the new script's EstimatorSpec, without hooks that show values and a Scaffold.
+
+    Args:
+        script: Script around the call.
+        old: Call as it is in the script.
+        new: The same call with converted arguments.
+    """
+    names = arguments(old, PARAMETERS) or {}
+    kept = [one for one, name in zip(new.args, names, strict=True) if name in PARAMETERS[:6]]
+    kept[-1:] = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in kept[-1:]]
+    return new.with_changes(func=cst.Name(OWN_SPEC), args=kept)
+
+
+def class_around(whole: WholeFunction, function: cst.FunctionDef, name: str) -> cst.ClassDef:
+    """Returns the class of a model function that stays whole.
+
+    Args:
+        whole: The function as it was.
+        function: The function with converted names.
+        name: Name of the class.
+    """
+    text = _CLASS
+    parameters = [one for one in function.params.params if one.name.value not in {each.name.value for each in whole.more}]
+    decorators: list[cst.Decorator] = []
+    body = function.body
+    if whole.more:
+        ordered = sorted(whole.more, key=lambda one: one.default is not None)
+        bound = [f"{one.name.value}={code(one.default)}" if one.default is not None else one.name.value for one in ordered]
+        given = ", ".join(["self", *bound, "params=None", "model_dir=None", "config=None"])
+        lines = [f"        self.of_script_{one.name.value} = {one.name.value}\n" for one in whole.more]
+        text += _INIT.replace("ARGUMENTS", given) + "".join(lines)
+        parameters = [cst.Param(cst.Name("self")), *parameters]
+        first = [cst.parse_statement(f"{one.name.value} = self.of_script_{one.name.value}") for one in whole.more]
+        body = body.with_changes(body=[*first, *body.body])
+    else:
+        decorators = [cst.Decorator(cst.Name("staticmethod"))]
+    text = text.replace("NAME", name).replace("FUNCTION", whole.node.name.value)
+    written = cst.ensure_type(cst.parse_statement(text.strip("\n") + "\n"), cst.ClassDef)
+    parameters[-1] = parameters[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    method = function.with_changes(
+        name=cst.Name("model_fn"), params=function.params.with_changes(params=parameters), decorators=decorators, body=body,
+        leading_lines=[cst.EmptyLine(indent=False)],
+    )  # fmt: skip
+    block = cst.ensure_type(written.body, cst.IndentedBlock)
+    return written.with_changes(body=block.with_changes(body=[*block.body, method]), leading_lines=function.leading_lines)

@@ -1,0 +1,85 @@
+"""Model functions that stay whole: what becomes of them, and which ones keep a mark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator_bridge.compat.source.fixers.conversion import convert
+from estimator_bridge.compat.source.fixers.marks import Outcome
+from tests.running import ROOT
+
+SCRIPT = (ROOT / "tests" / "data" / "to_keras" / "stays_whole.py").read_text()
+pytestmark = pytest.mark.once
+REFUSED = {
+    "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.model_dir)"),
+    "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
+    "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
+    "tf.keras.layers.Dense": ("tf.concat([features", "tf.keras.layers.Dense(2)([features"),
+    "EstimatorSpec(evaluation_hooks=...)": ("[tf.train.LoggingTensorHook(", "[tf.train.StopAtStepHook("),
+    "model function": ("def model_fn(", "@tf.contrib.framework.add_arg_scope\ndef model_fn("),
+}
+"""What the mark names, a text of the script, and what stands in its place."""
+
+
+def test_only_shim_keeps_it_whole() -> None:
+    """The class has the function with today's names, without the hooks; the report says so."""
+    assert not convert(SCRIPT).models
+    kept = convert(SCRIPT, shim=True)
+    assert kept.complete
+    assert kept.models == {"model_fn": "Model"}
+    assert "class Model(ModelOfGraph):" in kept.text
+    assert "return EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)" in kept.text
+    assert "tf.estimator" not in kept.text
+    assert any("graphs that the function makes" in one.message for one in kept.changes)
+    assert any("LoggingTensorHook" in one.name and one.outcome is Outcome.APPROXIMATE for one in kept.changes)
+    assert convert(kept.text, shim=True).text == kept.text
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_graph_of_today_has_not_keeps_its_mark(name: str) -> None:
+    """The model function is no class, and a mark says why."""
+    old, new = REFUSED[name]
+    assert SCRIPT.count(old) == 1
+    kept = convert(SCRIPT.replace(old, new), shim=True)
+    assert not kept.models
+    assert any(name in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
+
+
+def test_arguments_that_only_the_script_knows_are_those_of_the_class() -> None:
+    """``functools.partial`` gives them, also before the features."""
+    text = SCRIPT.replace("def model_fn(features,", "def model_fn(scale, features,").replace(
+        "* tf.reduce_mean(", "* 1.0 * tf.reduce_mean("
+    )
+    text = text.replace("logits = network(features,", "logits = scale * network(features,")
+    text = text.replace("Estimator(model_fn,", "Estimator(functools.partial(model_fn, 2.0),").replace(
+        "import numpy", "import functools\n\nimport numpy"
+    )
+    kept = convert(text, shim=True)
+    assert kept.complete
+    assert "def __init__(self, scale, params=None, model_dir=None, config=None):" in kept.text
+    assert "def model_fn(self, features, labels, mode, params):\n        scale = self.of_script_scale\n" in kept.text
+
+
+def test_it_evaluates_serves_and_goes_on_as_an_estimator(tmp_path: Path) -> None:
+    """Each evaluation counts anew, parameters are copies, what nothing needs is not run, and another model goes on from the checkpoint."""
+    text = SCRIPT.replace(
+        "    logits = network(features, mode", '    params["rate"] *= 0.5\n    logits = network(features, mode'
+    )
+    kept = convert(text, shim=True)
+    assert kept.complete
+    (tmp_path / "new.py").write_text(kept.text)
+    program = Path(__file__).with_name("whole.py")
+    ended = subprocess.run(
+        [sys.executable, str(program), "new.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    found = json.loads(ended.stdout.splitlines()[-1])
+    first, second = found["evaluations"]
+    assert first == second
+    assert found["signature"] == {"classes": found["classes"]}
+    assert (found["restored"], found["unused"], found["step"]) == (0.0, 0.0, 8)
