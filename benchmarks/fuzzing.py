@@ -2,7 +2,9 @@
 
 Valid files are damaged at random: bits flipped, parts lost, doubled or moved, numbers and words replaced by hostile ones. Each is read in this
 process, which may take 5 seconds of a processor and 4 GB for it. A reader may accept a file or refuse it by a message of its own; any other exception, a
-message that is a traceback, and a file that takes longer are failures. The number of a run is its seed: ``--kind index --only 4711`` repeats one.
+message that is a traceback, and a file that takes longer are failures. Scripts that ``convert source`` reads (``converted``) are those of the tests,
+with changed statements and expressions; they may take 60 seconds, the new script must parse, and a statement that is lost must be reported.
+The number of a run is its seed: ``--kind index --only 4711`` repeats one.
 
 Printed are a row for each kind of file, and each failure; the exit code is 1 if there is one.
 """
@@ -10,7 +12,9 @@ Printed are a row for each kind of file, and each failure; the exit code is 1 if
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
+import dataclasses
 import functools
 import io
 import json
@@ -25,6 +29,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from source_mutations import KEPT, mutated
 
 from estimator_bridge.cli import main as command_line
 from estimator_bridge.compat.checkpoint import read_index
@@ -40,8 +47,9 @@ from estimator_bridge.legacy.upstream_contrib import offered
 from estimator_bridge.runtime.json_positions import read_object
 
 MEMORY = 4 << 30
-TIMERS = ((signal.SIGPROF, signal.ITIMER_PROF, 5.0), (signal.SIGALRM, signal.ITIMER_REAL, 60.0))
-"""Signals, timers and seconds: a file may take 5 seconds of a processor, and a minute where others take it."""
+TIMERS = ((signal.SIGPROF, signal.ITIMER_PROF, 1.0), (signal.SIGALRM, signal.ITIMER_REAL, 12.0))
+"""Signals, timers and how often a kind's seconds may pass: those of a processor, and those of a clock where others take it."""
+ROOT = Path(__file__).parents[1]
 command_line.build_parser = functools.cache(command_line.build_parser)  # it takes ten times as long as a damaged file
 HOSTILE = (
     b"",
@@ -110,7 +118,7 @@ def read_entries(data: bytes, folder: Path) -> None:
 
 def read_state(data: bytes, folder: Path) -> None:
     """Finds and reads the latest checkpoint of a model_dir."""
-    index_path(folder / "model.ckpt-3").write_bytes(kinds()["index"][0])
+    index_path(folder / "model.ckpt-3").write_bytes(kinds()["index"].files[0])
     (folder / "checkpoint").write_bytes(data)
     read_index(folder)
 
@@ -128,13 +136,72 @@ def convert_config(name: str, data: bytes, folder: Path) -> None:
         BridgeError: The command refused it, with a message.
     """
     (folder / name).write_bytes(data)
+    command("convert", "config", str(folder / name))
+
+
+def command(*words: str) -> str:
+    """Executes a command and returns its output.
+
+    Raises:
+        BridgeError: The command refused it, with a message.
+    """
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = command_line.main(["convert", "config", str(folder / name)])
+        code = command_line.main(words)
     if code == 2 and err.getvalue().startswith("estimator-bridge: ") and "Traceback" not in err.getvalue():
         raise BridgeError(err.getvalue())
     if code not in {0, 1}:
         raise RuntimeError(f"exit code {code}: {err.getvalue()}")
+    return out.getvalue()
+
+
+def convert_source(data: bytes, folder: Path) -> None:
+    """Converts a script to Keras; the new one must parse, and have the statement that must not get lost, or report its loss.
+
+    Raises:
+        BridgeError: The command refused it, with a message.
+    """
+    (folder / "train.py").write_bytes(data)
+    found = json.loads(command("convert", "source", "--format", "json", str(folder / "train.py")))
+    ast.parse(found["source"])
+    text = data.decode("utf-8", "replace")
+    kept = KEPT.search(text)
+    if kept and kept[0] not in found["source"] and not is_reported(text, kept[0], found["changes"]):
+        raise RuntimeError(f"lost: {kept[0]}")
+
+
+def is_reported(text: str, statement: str, changes: list[dict[str, Any]]) -> bool:
+    """Returns True if a change names a statement's line, or the first line of a statement around it."""
+    line = text[: text.index(statement)].count("\n") + 1
+    around = {
+        number
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+        for number in (node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ())))
+    }
+    return any(change["line"] in around and change["outcome"] != "converted" for change in changes)
+
+
+@functools.cache
+def scripts() -> tuple[bytes, ...]:
+    """Returns the scripts and test files that ``convert source`` takes, the shorter ones: a long one takes seconds."""
+    folders = (ROOT / "tests" / "data", ROOT / "tests" / "compat" / "source")
+    files = [path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return tuple(data for data in files if b"EstimatorSpec(" in data and len(data) < 6_000 and is_python(data))
+
+
+def is_python(data: bytes) -> bool:
+    """Returns True for the source of Python 3."""
+    try:
+        ast.parse(data)
+    except SyntaxError:
+        return False
+    return True
+
+
+def change_script(data: bytes, generator: random.Random) -> bytes:
+    """Returns a script with changed statements, or with damaged bytes."""
+    return damage(data, generator) if generator.random() < 0.05 else mutated(data, generator, generator.choice(scripts()))
 
 
 @functools.cache
@@ -150,9 +217,32 @@ def check_source(name: str, data: bytes, folder: Path) -> None:
         raise BridgeError("This is neither Python nor a notebook.")
 
 
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes:
+        files: Valid files.
+        read: Function that reads one.
+        damage: Function that damages one.
+        seconds: Seconds of a processor that a file may take.
+        turn: Number of files in its turn among the kinds.
+    """
+
+    files: tuple[bytes, ...]
+    read: Read
+    damage: Callable[[bytes, random.Random], bytes]
+    seconds: float = 5.0
+    turn: int = 500
+
+    def damaged(self, name: str, number: int) -> bytes:
+        """Returns the file of a run."""
+        return self.damage(self.files[number % len(self.files)], random.Random(f"{name} {number}"))
+
+
 @functools.cache
-def kinds() -> dict[str, tuple[bytes, Read]]:
-    """Returns a valid file of each kind, and what reads it."""
+def kinds() -> dict[str, Kind]:
+    """Returns each kind of file."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = write_tensors(
             Path(folder) / "m", {"dense/kernel": [[1.0, 2.0]], "dense/bias": [3.0], "note": "text", "global_step": 7}
@@ -170,7 +260,7 @@ def kinds() -> dict[str, tuple[bytes, Read]]:
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    return {
+    readers: dict[str, tuple[bytes, Read]] = {
         "index": (index, read_checkpoint),
         "entries": (entries, read_entries),
         "state": (STATE, read_state),
@@ -182,6 +272,10 @@ def kinds() -> dict[str, tuple[bytes, Read]]:
         ),
         "script": (SCRIPT, functools.partial(check_source, "train.py")),
         "notebook": (json.dumps(notebook).encode(), functools.partial(check_source, "train.ipynb")),
+    }
+    return {
+        **{name: Kind((data,), read, damage) for name, (data, read) in readers.items()},
+        "converted": Kind(scripts(), convert_source, change_script, seconds=60.0, turn=5),
     }
 
 
@@ -206,17 +300,17 @@ def damage(data: bytes, generator: random.Random) -> bytes:
     return bytes(found)
 
 
-def outcome(read: Read, data: bytes, folder: Path) -> str:
+def outcome(kind: Kind, data: bytes, folder: Path) -> str:
     """Returns "accepted", "refused", or what failed."""
 
     def late(*_: object) -> None:
         raise LateError
 
-    for number, timer, limit in TIMERS:
+    for number, timer, factor in TIMERS:
         signal.signal(number, late)
-        signal.setitimer(timer, limit)
+        signal.setitimer(timer, factor * kind.seconds)
     try:
-        read(data, folder)
+        kind.read(data, folder)
     except BridgeError as error:
         return "refused" if "Traceback" not in str(error) else f"a traceback as a message: {error}"
     except LateError:
@@ -232,14 +326,13 @@ def outcome(read: Read, data: bytes, folder: Path) -> str:
 def run(task: tuple[str, range]) -> tuple[str, Counter[str], float, list[tuple[int, str]]]:
     """Reads damaged files of one kind; returns counts of outcomes, the longest time, and the failures."""
     kind, numbers = task
-    data, read = kinds()[kind]
     counts: Counter[str] = Counter()
     longest, failures = 0.0, []
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
-            damaged = damage(data, random.Random(f"{kind} {number}"))
+            damaged = kinds()[kind].damaged(kind, number)
             begun = time.perf_counter()
-            found = outcome(read, damaged, Path(folder))
+            found = outcome(kinds()[kind], damaged, Path(folder))
             longest = max(longest, time.perf_counter() - begun)
             counts[found if found in {"accepted", "refused"} else "failed"] += 1
             if found not in {"accepted", "refused"}:
@@ -252,11 +345,13 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def tasks(names: list[str], runs: int, size: int = 500) -> Iterator[tuple[str, range]]:
+def tasks(names: list[str], runs: int) -> Iterator[tuple[str, range]]:
     """Yields parts of the work, kind by kind in turns, so that an end by Ctrl-C has seen all kinds."""
-    each = runs // len(names)
-    for start in range(0, each, size):
-        yield from ((name, range(start, min(start + size, each))) for name in names)
+    turns = {name: kinds()[name].turn for name in names}
+    ends = {name: max(1, runs * turn // sum(turns.values())) for name, turn in turns.items()}
+    for number in range(max(-(-ends[name] // turn) for name, turn in turns.items())):
+        parts = ((name, range(number * turn, min((number + 1) * turn, ends[name]))) for name, turn in turns.items())
+        yield from filter(lambda part: part[1], parts)
 
 
 def main() -> int:
@@ -269,11 +364,11 @@ def main() -> int:
     arguments = parser.parse_args()
     names = [arguments.kind] if arguments.kind else list(kinds())
     for name in names:
-        data, read = kinds()[name]
+        kind = kinds()[name]
         with tempfile.TemporaryDirectory() as folder:
-            read(data, Path(folder))  # else the damages are not those of a valid file
+            kind.read(kind.files[0], Path(folder))  # else the damages are not those of a valid file
     if arguments.only is not None:
-        sys.stdout.write(f"{damage(kinds()[names[0]][0], random.Random(f'{names[0]} {arguments.only}'))!r}\n")
+        sys.stdout.write(f"{kinds()[names[0]].damaged(names[0], arguments.only)!r}\n")
         print(run((names[0], range(arguments.only, arguments.only + 1))))
         return 0
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}

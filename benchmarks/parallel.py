@@ -1,6 +1,6 @@
 """Every kind of parallelism for one training, against one device and against tf.distribute by hand.
 
-    python benchmarks/parallel.py [--runs 3] [--width 1024] [--rows 256] [--gpu]
+    python benchmarks/parallel.py [--runs 3] [--width 1024] [--rows 256] [--gpu] [--ways "model=2" "two replicas"]
 
 Trains jobs/wide_layers.py (four wide layers, Adam) by the modern path in each way, and jobs/wide_layers_by_hand.py (Keras' layers, a loop in a
 tf.function) on one device, on two replicas and on two workers, all in turns. Prints a Markdown table: the median of the steps per second, how
@@ -81,6 +81,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, default=list(WAYS), help="both ways on one device are always measured"
+    )
     parser.add_argument("--gpu", action="store_true", help="let the trainings see the machine's GPUs")
     arguments = parser.parse_args()
     flags = [f"--width={arguments.width}", f"--steps={arguments.steps}", f"--rows={arguments.rows}"]
@@ -91,7 +94,8 @@ def main() -> None:
         if arguments.gpu
         else max(way.gpus for way in WAYS.values())
     )
-    ways = {name: way for name, way in WAYS.items() if way.gpus <= gpus}
+    wanted = {"one device", "by hand: one device", *arguments.ways}
+    ways = {name: way for name, way in WAYS.items() if way.gpus <= gpus and name in wanted}
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(arguments.runs):
         for name, way in ways.items():
@@ -104,9 +108,9 @@ def main() -> None:
         held, waits = ("", "") if way.by_hand else planned(way, flags, environment)
         print(f"| {name} | {steps:.2f} | {ratio(rates[name], one)} | {held} | {waits} |", flush=True)
     for name, other in BY_HAND.items():
-        if other in ways:
+        if ways.keys() >= {name, other}:
             print(f"Ours to by hand, {name}: {ratio(rates[name], rates[other])}")
-    if left_out := WAYS.keys() - ways.keys():
+    if left_out := wanted - ways.keys():
         print(f"Left out, for want of GPUs ({gpus}): {', '.join(sorted(left_out))}")
 
 

@@ -36,6 +36,7 @@ from estimator_bridge.modern.parallel.micro_batches.row_checks import row_refusa
 from estimator_bridge.modern.parallel.partitioning import partitioned
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan
+from estimator_bridge.modern.parallel.script_devices import logging_dropped
 from estimator_bridge.modern.parallel.sharded_state import ShardedAccumulation, ShardedState
 from estimator_bridge.modern.step.transplant import Transplant
 from estimator_bridge.modern.step.xla import CompiledTransplant, refusals
@@ -111,7 +112,7 @@ class ModernEngine(Engine):
         """Executes ``Estimator.train``."""
         call = _checked(call)
         with self._outside_graphs(estimator, TRAIN) as distribution:
-            if call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir):
+            if self._has_ended(estimator, call):
                 logging.info("Skipping training since max_steps has already saved.")
                 return estimator
             self._check_mesh(estimator.config)
@@ -122,6 +123,9 @@ class ModernEngine(Engine):
             with lost_workers(chosen), refusals(self.jit_compile), row_refusals(self.plan.micro), mixed as reports:
                 train(estimator, call, chosen, callbacks=[*self.callbacks(), *self._timelines, *reports], audited=self.audited)
         return estimator
+
+    def _has_ended(self, estimator: Any, call: TrainCall) -> bool:
+        return call.max_steps is not None and call.max_steps <= training.saved_step(estimator.model_dir)
 
     def _distribution(self, config: Any) -> Distribution:
         """Returns the distribution of a RunConfig; a worker whose mesh has several GPUs is one replica, on the first of them."""
@@ -137,9 +141,15 @@ class ModernEngine(Engine):
         return dataclasses.replace(
             chosen,
             micro_batches=1 if batches else self.plan.micro,
-            around_model=functools.partial(partitioned, self.plan.placement.rules),
+            around_model=self._around_model,
             step_batches=batches,
         )
+
+    @contextlib.contextmanager
+    def _around_model(self) -> Iterator[None]:
+        placement = self.plan.placement
+        with partitioned(placement.rules), logging_dropped(placement.script_devices):
+            yield
 
     def _check_whole_batches(self, chosen: Distribution, call: TrainCall) -> None:
         """Refuses what does not go on where it was when the training starts again."""
@@ -177,14 +187,7 @@ class ModernEngine(Engine):
             )
 
     def _check_workers(self, chosen: Distribution) -> None:
-        data = self.plan.data
-        if data not in {None, chosen.workers}:
-            raise BridgeError(
-                f"The mesh is for {data} workers, and {chosen.workers} {'trains' if chosen.workers == 1 else 'train'}.",
-                expected=f"{data} workers, chief included: estimator-bridge launch --worker {data - 1} --path modern",
-                received=f"data={data}, {chosen.workers} worker{'s' if chosen.workers > 1 else ''}",
-                fix=f"Start {data} workers, chief included, or set data={chosen.workers}.",
-            )
+        self.plan.check_workers(chosen.workers)
         mesh = self._place.mesh if self._place else None
         if mesh and mesh.has_gpus and mesh.place != place_on_machine():
             raise BridgeError(

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from estimator_bridge.compat.config.model import Cluster
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.distribution.strategies import Distribution, decision_for
+from estimator_bridge.modern.config.make_strategy import resolver
+from estimator_bridge.modern.distribution import strategies
+from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.engine import ModernEngine
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.estimates import PlanEstimate, estimate
 from estimator_bridge.modern.parallel.mesh import prepare_mesh
-from estimator_bridge.modern.parallel.norms import check_elementwise
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.step.transplant import Transplant
-from estimator_bridge.modern.training.train import training_model
+from estimator_bridge.modern.training.train import checked_model
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, ExportCall, PredictCall, TrainCall
+from estimator_bridge.runtime.patching import replaced
 
 
 class EndOfPlanning(SystemExit):
@@ -41,40 +46,52 @@ class EstimatingPlacer(Placer):
 
     Attributes:
         micro: Number of micro-batches of a step.
-        sharded_state: True if workers cut the optimizers' state between them.
     """
 
     micro: int = 1
-    sharded_state: bool = False
 
     def __call__(self, model: ModelGraph, step: Plan) -> Mapping[str, str]:
         """Raises EndOfPlanning, or NotSupportedError for a plan that a run would refuse."""
-        if self.sharded_state:
-            check_elementwise(model, step)
         raise EndOfPlanning(estimate(model, step, self.mesh, self.placed(model, step), self.micro))
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
+class PlannedDistribution(Distribution):
+    """The distribution of one of several workers, while the others are not there."""
+
+    def gather(self, row: Any) -> Any:
+        """Returns a row of this worker for each worker, as if all had the same."""
+        return tf.repeat(row[tf.newaxis], self.workers, axis=0)
+
+    @classmethod
+    def of(cls, workers: int, gpus: int = 0) -> PlannedDistribution:
+        """Makes the distribution of a number of workers, which are not connected.
+
+        Args:
+            workers: Number of workers.
+            gpus: Number of GPUs of each worker that have a replica; without any, its CPU has one.
+        """
+        own = resolver(Cluster(), gpus)
+        with tf.Graph().as_default():  # in eager mode it would configure collective operations
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(own)
+            devices = tuple(f"/device:GPU:{number}" for number in range(gpus)) or ("/device:CPU:0",)
+            strategy.extended._initialize_local(own, devices)
+        strategy.extended._num_workers = workers
+        return cls(strategy)
+
+
+@dataclasses.dataclass(eq=False)
 class PlanningEngine(ModernEngine):
     """A modern engine whose first training is estimated; the script ends there with EndOfPlanning, and nothing is written.
 
+    A plan is refused by the same calls as in a training: the engine's own, ``checked_model``, and the transplant's up to its placer.
+
     Args:
         rows: Rows of a batch, which the shapes of the graph then have; None to leave them to the input_fn.
-        sharded_state: True if workers cut the optimizers' state between them; the plan is that of one worker without it.
     """
 
     rows: int | None = None
-    sharded_state: bool = False
     writes = False
-
-    def train(self, estimator: Any, call: TrainCall) -> Any:
-        """Estimates the training, however many steps its model_dir has already.
-
-        Raises:
-            EndOfPlanning: The plan can be carried out.
-            NotSupportedError: It cannot.
-        """
-        return super().train(estimator, dataclasses.replace(call, steps=1, max_steps=None))
 
     def evaluate(self, estimator: Any, call: EvaluateCall) -> dict[str, Any]:
         """Raises BridgeError: there is no training to estimate yet."""
@@ -88,27 +105,55 @@ class PlanningEngine(ModernEngine):
         """Raises BridgeError: there is no training to estimate yet."""
         raise _before_training("exports")
 
+    @contextlib.contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names, but waits for no other task."""
+        from tensorflow_estimator.python.estimator import training
+
+        with super().surroundings(), replaced(training._TrainingExecutor, _start_std_server=lambda *_: None):
+            yield
+
+    def _has_ended(self, estimator: Any, call: TrainCall) -> bool:
+        """Returns False: a training is estimated however many steps its model_dir has already."""
+        return False
+
     def _distribution(self, config: Any) -> Distribution:
-        """Returns one device, whatever the RunConfig says: planned is what one worker or replica holds."""
-        return Distribution(tf.distribute.get_strategy())
+        """Returns the distribution of one worker, or of one chief with parameter servers, without a connection to others."""
+        row = strategies.executed_decision(config, self._workers)
+        if row.strategy == "ParameterServerStrategy":
+            return Distribution(tf.distribute.get_strategy())
+        if row.strategy != "MultiWorkerMirroredStrategy":
+            return super()._distribution(config)
+        sizes = {job: len(tasks) for job, tasks in config.cluster_spec.as_dict().items()} if config.cluster_spec else {}
+        there = sum(sizes.get(job, 0) for job in ("chief", "master", "worker"))
+        gpus = len(tf.config.list_physical_devices("GPU"))
+        return PlannedDistribution.of(there or self._workers, min(gpus, 1) if self.plan.placement.devices > 1 else gpus)
+
+    @property
+    def _workers(self) -> int:
+        """Number of workers that the plan is for; of several numbers the largest, and the smallest that keeps a part of the state."""
+        plan = self.plan
+        return plan.data or len(plan.shares) or max(plan.workers, default=2 if plan.sharded_state else 1)
 
     def _check_mesh(self, config: Any) -> None:
         """Refuses a mesh as a run does; workers in step may have one, and TF_CONFIG names them only when they are launched."""
-        if self.plan.placement.devices > 1 and decision_for(config).strategy != "MultiWorkerMirroredStrategy":
+        if self.plan.placement.devices > 1 and strategies.decision_for(config).strategy != "MultiWorkerMirroredStrategy":
             super()._check_mesh(config)
 
     def _trainer(self, config: Any, chosen: Distribution) -> Callable[..., None]:
         def found(estimator: Any, call: TrainCall, distribution: Distribution, make: Callable[..., Any]) -> PlanEstimate:
-            input_fn = call.input_fn if self.rows is None else with_rows(call.input_fn, self.rows)
+            sized = call if self.rows is None else dataclasses.replace(call, input_fn=with_rows(call.input_fn, self.rows))
+            model, _ = checked_model(estimator, sized, distribution)
             try:
-                make(training_model(estimator, input_fn, distribution), (), distribution.split)
+                with distribution.strategy.scope():
+                    make(model, (), distribution.split)
             except EndOfPlanning as end:
                 return end.found
             raise AssertionError("the placer estimates")
 
         def place(estimator: Any, call: TrainCall, distribution: Distribution, **_: Any) -> None:
             planned = found(estimator, call, distribution, self._transplants(distribution))
-            if self.rows is not None and self.plan.micro > 1:
+            if self.rows is not None and distribution.micro_batches > 1:
                 placer = dataclasses.replace(self._estimating, micro=1)
                 whole = dataclasses.replace(distribution, micro_batches=1)
                 one = found(estimator, call, whole, functools.partial(Transplant, place=placer))
@@ -124,7 +169,8 @@ class PlanningEngine(ModernEngine):
     @functools.cached_property
     def _estimating(self) -> EstimatingPlacer:
         placement = self.plan.placement
-        return EstimatingPlacer(placement, prepare_mesh(placement.devices), self.plan.micro, self.sharded_state)
+        micro = 1 if self.plan.elastic or self.plan.shares else self.plan.micro  # those take whole batches
+        return EstimatingPlacer(placement, prepare_mesh(placement.devices), micro)
 
 
 def with_rows(input_fn: Callable[..., Any], rows: int) -> Callable[..., Any]:
@@ -159,6 +205,7 @@ def with_rows(input_fn: Callable[..., Any], rows: int) -> Callable[..., Any]:
             return made.map(batch_of)
         return tf.nest.map_structure(sized, made)
 
+    given.__signature__ = inspect.signature(input_fn)  # type: ignore[attr-defined]  # Estimator asks whether it takes an input_context
     return given
 
 

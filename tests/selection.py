@@ -27,7 +27,7 @@ ONCE = (  # files and folders that do not depend on TensorFlow's version
     *(f"launcher/test_{subject}.py" for subject in ("display", "machines", "server_status", "supervisor")),
     "launcher/schedulers",
     # Command lines and source text that is not run.
-    *(f"cli/test_{verb}.py" for verb in ("check", "closed_streams", "inspect", "main", "quiet")),
+    *(f"cli/test_{verb}.py" for verb in ("check", "closed_streams", "explain", "inspect", "main", "quiet")),
     "cli/convert",
     "compat/source",
     # Files on disk, whose formats no TensorFlow changes, and configs, which are read without TensorFlow.

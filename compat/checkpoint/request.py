@@ -45,6 +45,8 @@ class ConversionRequest:
         copy: True to copy data files instead of linking them.
         overwrite: True to replace an existing checkpoint or file.
         dry_run: True to write nothing.
+        is_scratch: True for a checkpoint that only this process and those after it read: nothing waits until it is on the disk, and the
+            ``checkpoint`` file of its folder stays as it is.
     """
 
     source: str | Path
@@ -69,6 +71,7 @@ class ConversionRequest:
     copy: bool = False
     overwrite: bool = False
     dry_run: bool = False
+    is_scratch: bool = False
 
     @property
     def likes(self) -> Sequence[str | Path]:

@@ -1,8 +1,13 @@
-"""Writes messages/*.md from every BridgeError in the source: ``python docs/reference/generate_messages.py``. TensorFlow is not needed."""
+"""Writes messages/*.md, and the file that ``explain`` reads, from every BridgeError in the source.
+
+Run ``python docs/reference/generate_messages.py``. TensorFlow is not needed.
+"""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +16,15 @@ from estimator_bridge.errors import anchor_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).parent / "messages"
+DATA = ROOT / "src" / "estimator_bridge" / "cli" / "explain" / "messages.json"
+"""File of the package with the same messages: anchor -> messages."""
+
 _GENERATED = "% Written by docs/reference/generate_messages.py from the source; change the messages there.\n"
 _HEAD = """# Messages: {part}
 
-For anyone whose command ended with a message that names this page in its last line.
+For anyone whose command ended with a message about {about}.
 
-Search the page for words of the message, or for the heading that its address ends with. `…` stands for what differs from case to case.
+Search the page for words of the message, or for the heading that its last line names. `…` stands for what differs from case to case.
 To know more about {about}, read [](../../{guide}.md).
 """
 _INDEX = """# What a message means
@@ -29,10 +37,11 @@ estimator-bridge: There is no such script.
   expected: the path of a Python file, or -m and a module's name
   received: tarin.py
   to do:    Check the path; arguments of the script come after it.
-  help:     docs/reference/messages/script.md#script-run-check-file
+  help:     estimator-bridge explain script-run-check-file
 ```
 
-The last line is the place of the message in these pages, with all that the same function says. They list each message of the source:
+The command in the last line prints all that the same function says, and `estimator-bridge explain` with words of a message finds it.
+These pages list each message of the source, too:
 
 :::{toctree}
 :maxdepth: 1
@@ -56,25 +65,64 @@ _ESCAPED = re.compile(r"[\\`*_<>\[\]{}|#$~]")
 _RESTORE = "Restore the file from a backup, or write it again: its bytes are not those that were written."
 
 
+@dataclasses.dataclass(frozen=True)
+class Message:
+    """A message of the source.
+
+    Attributes:
+        what: Sentences of which one says what happened.
+        expected: Values of which one would have been accepted.
+        fix: Advice, of which one says what to do.
+    """
+
+    what: list[str]
+    expected: list[str]
+    fix: list[str]
+
+    def as_line(self) -> str:
+        """Returns the message as a line of a list in Markdown."""
+        what, expected, fix = ([_ESCAPED.sub(r"\\\g<0>", text) for text in texts] for texts in dataclasses.astuple(self))
+        words = [f"**{'** or **'.join(what)}**", f"Expected: {' or '.join(expected)}." if expected else "", " or ".join(fix)]
+        return f"- {' '.join(filter(None, words))}"
+
+
 def pages() -> dict[str, str]:
     """Renders the pages.
 
     Returns:
         Mapping from file name to text.
+    """
+    found: dict[str, dict[str, list[Message]]] = {part: {} for part in PARTS}
+    for anchor, messages in sections().items():
+        found[anchor.partition("-")[0]][anchor] = messages
+    index = "\n".join([_GENERATED, _INDEX + "\n".join(PARTS), ":::\n"])
+    return {"index.md": index} | {f"{part}.md": _page(part, rows) for part, rows in found.items()}
+
+
+def data() -> str:
+    """Renders the file that ``explain`` reads."""
+    found = {anchor: list(map(dataclasses.asdict, messages)) for anchor, messages in sections().items()}
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def sections() -> dict[str, list[Message]]:
+    """Finds the messages.
+
+    Returns:
+        Sorted mapping from anchor to messages.
 
     Raises:
         ValueError: A message is made outside of a function, where it has no address, or says neither what is expected nor what to do.
     """
     trees = dict(_trees())
     errors = _error_classes(trees)
-    found: dict[str, dict[str, list[str]]] = {part: {} for part in PARTS}
+    found: dict[str, list[Message]] = {}
     for module, tree in list(trees.items())[:-1]:
         for function, call in _messages(tree, errors):
-            row = _row(call, function, tree)
-            rows = found[module.split(".")[1]].setdefault(anchor_of(module, function.name), [])
-            rows.extend([row] if row not in rows else [])
-    index = "\n".join([_GENERATED, _INDEX + "\n".join(PARTS), ":::\n"])
-    return {"index.md": index} | {f"{part}.md": _page(part, rows) for part, rows in found.items()}
+            message = _message(call, function, tree)
+            messages = found.setdefault(anchor_of(module, function.name), [])
+            messages.extend([message] if message not in messages else [])
+    return dict(sorted(found.items()))
 
 
 def _trees() -> Iterator[tuple[str, ast.Module]]:
@@ -124,23 +172,20 @@ def _messages(tree: ast.Module, errors: dict[str, list[str]]) -> Iterator[tuple[
     return walk(tree, None, "")
 
 
-def _row(call: ast.Call, function: ast.FunctionDef, tree: ast.Module) -> str:
-    """Returns the line of a message: its first sentence in bold, and what to do."""
+def _message(call: ast.Call, function: ast.FunctionDef, tree: ast.Module) -> Message:
+    """Returns the message that a call makes."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
-    what = "** or **".join(dict.fromkeys(_texts(call.args[0], function, tree))) if call.args else "…"
-    is_damage = _name(call.func) == "CorruptError"
-    advice = (
-        [" or ".join(dict.fromkeys(_texts(given["fix"], function, tree)))]
-        if "fix" in given
-        else [_RESTORE]
-        if is_damage
-        else []
+    if call.args:
+        given["what"] = call.args[0]
+    what, expected, fix = (
+        list(dict.fromkeys(_texts(given[name], function, tree))) if name in given else []
+        for name in ("what", "expected", "fix")
     )
-    if "expected" in given:
-        advice.insert(0, f"Expected: {' or '.join(dict.fromkeys(_texts(given['expected'], function, tree)))}.")
-    if not advice and None not in given and what != "…":
+    if not fix and _name(call.func) == "CorruptError":
+        fix = [_RESTORE]
+    if not (expected or fix) and None not in given and what != ["…"]:
         raise ValueError(f"neither a value that is expected nor what to do: {ast.unparse(call)}")
-    return f"- **{what}** {' '.join(advice)}".rstrip()
+    return Message(what or ["…"], expected, fix)
 
 
 def _texts(node: ast.expr, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
@@ -155,31 +200,55 @@ def _texts(node: ast.expr, function: ast.FunctionDef, tree: ast.Module) -> list[
         left, right = (_texts(side, function, tree) for side in (node.left, node.right))
         return [first + second for first in left for second in right]
     if isinstance(node, ast.Name):
-        return _assigned(node.id, function, tree) or ["…"]
+        return _assigned(node, function, tree) or ["…"]
     return ["…"]
 
 
-def _assigned(name: str, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
-    """Returns the texts that a name gets by assignments in its function or module, or as an argument in calls of the function."""
+def _assigned(use: ast.Name, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
+    """Returns the texts that a name gets by assignments in its function, as an argument in calls of the function, or else in the module.
+
+    Assignments between the last message of the function and the use count alone, if there are any.
+    """
+    ends = [node.end_lineno or 0 for node in ast.walk(function) if isinstance(node, ast.Raise)]
+    last = max((end for end in ends if end < use.lineno), default=0)
+    return (
+        _assigned_in(function, use.id, function, tree, range(last, use.lineno + 1))
+        or _assigned_in(function, use.id, function, tree)
+        or _passed(use.id, function, tree)
+        or _assigned_in(tree, use.id, function, tree)
+    )
+
+
+def _assigned_in(
+    scope: ast.AST, name: str, function: ast.FunctionDef, tree: ast.Module, lines: range = range(10**9)
+) -> list[str]:
+    pairs = [pair for node in ast.walk(scope) if getattr(node, "lineno", 0) in lines for pair in _assignments(node)]
+    values = [value for target, value in pairs if _name(target) == name and not _refers(value, name)]
+    return [text for value in values for text in _texts(value, function, tree)]
+
+
+def _passed(name: str, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
     found = []
-    for scope in (function, tree):
-        for node in ast.walk(scope):
-            if (
-                isinstance(node, ast.Assign)
-                and any(_name(target) == name for target in node.targets)
-                and not _refers(node.value, name)
-            ):
-                found += _texts(node.value, function, tree)
-        if found:
-            return found
     names = [argument.arg for argument in function.args.args]
     for node in ast.walk(tree) if name in names else ():
         if isinstance(node, ast.Call) and _name(node.func) == function.name:
             values = dict(zip(names[names[:1] == ["self"] :], node.args, strict=False))
             values |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-            if name in values and not isinstance(values[name], ast.Name):
-                found += _texts(values[name], function, tree)
+            value = values.get(name)
+            if isinstance(value, ast.Name):
+                found += _assigned_in(tree, value.id, function, tree)
+            elif value is not None:
+                found += _texts(value, function, tree)
     return found
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yields each target of an assignment with its value, those of tuples one by one."""
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        else:
+            yield target, node.value
 
 
 def _refers(node: ast.AST, name: str) -> bool:
@@ -187,20 +256,21 @@ def _refers(node: ast.AST, name: str) -> bool:
 
 
 def _spelled(node: ast.expr) -> str:
-    return _ESCAPED.sub(r"\\\g<0>", re.sub(r"\s+", " ", str(node.value))) if isinstance(node, ast.Constant) else "…"
+    return re.sub(r"\s+", " ", str(node.value)) if isinstance(node, ast.Constant) else "…"
 
 
 def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _page(part: str, rows: dict[str, list[str]]) -> str:
+def _page(part: str, rows: dict[str, list[Message]]) -> str:
     about, guide = PARTS[part]
-    sections = [f"## {anchor}\n\n" + "\n".join(lines) + "\n" for anchor, lines in sorted(rows.items())]
-    return "\n".join([_GENERATED, _HEAD.format(part=part, about=about, guide=guide), *sections])
+    lists = [f"## {anchor}\n\n" + "\n".join(map(Message.as_line, messages)) + "\n" for anchor, messages in rows.items()]
+    return "\n".join([_GENERATED, _HEAD.format(part=part, about=about, guide=guide), *lists])
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    DATA.write_text(data(), encoding="utf-8")

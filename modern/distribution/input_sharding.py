@@ -67,6 +67,28 @@ def own_share(
         return dataset, ""
     if takes_context(input_fn):
         return dataset, f"This worker reads what its input_fn gives for input_context {index} of {number}. {_END}"
+    if is_share(pipeline, input_fn, distribution):
+        return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
+    sentence = (
+        "The input_fn takes no input_context and does not shard. So every worker reads the whole input and keeps one of every "
+        f"{number} batches; this worker starts at batch {index}. {_END}"
+    )
+    return dataset.shard(number, index), sentence
+
+
+def is_share(pipeline: InputPipeline, input_fn: Callable[..., Any], distribution: Distribution) -> bool:
+    """Returns True if the input_fn of each worker gives its share of the input. All workers must call it.
+
+    Args:
+        pipeline: Pipeline of the input_fn.
+        input_fn: The script's function.
+        distribution: Strategy, with the number of workers.
+
+    Raises:
+        NotSupportedError: As ``own_share`` does.
+    """
+    if distribution.workers == 1 or takes_context(input_fn):
+        return True
     if pipeline.queue_runners or not pipeline.datasets:
         raise NotSupportedError(
             "The workers of this cluster cannot share an input that is not a tf.data.Dataset: all would train on the same batches.",
@@ -75,13 +97,7 @@ def own_share(
             fix="Return a Dataset, or use --path legacy.",
         )
     own = tf.constant(list(map(int, definition(pipeline.datasets.values()))), tf.int64)
-    if are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn"):
-        return dataset, f"This worker reads what its input_fn gives, which shards its dataset by itself. {_END}"
-    sentence = (
-        "The input_fn takes no input_context and does not shard. So every worker reads the whole input and keeps one of every "
-        f"{number} batches; this worker starts at batch {index}. {_END}"
-    )
-    return dataset.shard(number, index), sentence
+    return are_shares([Definition(*row) for row in distribution.gather(own).numpy().tolist()], "the input_fn")
 
 
 UNEQUAL = "The tensors of a batch have different numbers of rows, so no part can be cut out of them."

@@ -145,14 +145,15 @@ def task_context() -> TaskContext | None:
         return None
 
 
-def decision_for(config: Any) -> Decision:
+def decision_for(config: Any, workers: int = 1) -> Decision:
     """Returns the row of ``compat.config.decisions`` for a RunConfig and its cluster.
 
     Args:
         config: RunConfig with its task, see ``estimator_tasks``.
+        workers: Number of workers that a launcher will start if the RunConfig has no cluster.
     """
     given = config.train_distribute
-    cluster = config.cluster_spec.as_dict() if config.cluster_spec else {}
+    cluster = (config.cluster_spec.as_dict() if config.cluster_spec else {}) or {"worker": [""] * workers}
     distribute = None if given is None else ConfigPart(type(given).__name__)
     return decide(LegacyConfig(train_distribute=distribute, tf_config={"cluster": cluster}))
 
@@ -172,13 +173,28 @@ def distribution_for(config: Any, replicas: int = 1, gpus: int | None = None) ->
     Raises:
         NotSupportedError: The modern path does not execute this RunConfig.
     """
-    _refuse(config)
-    row, given = decision_for(config), config.train_distribute
+    row = executed_decision(config)
     if row.name == "other_strategy":
-        return Distribution(given)
-    if row.strategy is None and row.fidelity is Fidelity.EXACT:
+        return Distribution(config.train_distribute)
+    if row.strategy is None:
         return Distribution(_mirrored(replicas), split=True) if replicas > 1 else Distribution(tf.distribute.get_strategy())
-    if row.strategy is None or row.strategy not in _MAKERS:
+    return _multi_worker(config, gpus) if row.strategy == "MultiWorkerMirroredStrategy" else _MAKERS[row.strategy](config)
+
+
+def executed_decision(config: Any, workers: int = 1) -> Decision:
+    """Returns the row of a RunConfig that the modern path executes, see ``decision_for``.
+
+    Args:
+        config: RunConfig.
+        workers: Number of workers that a launcher will start if the RunConfig has no cluster.
+
+    Raises:
+        NotSupportedError: The modern path does not execute this RunConfig.
+    """
+    _refuse(config)
+    row, given = decision_for(config, workers), config.train_distribute
+    is_one_device = row.strategy is None and row.fidelity is Fidelity.EXACT
+    if not (is_one_device or row.name == "other_strategy" or row.strategy in _MAKERS):
         name = "this cluster" if given is None else f"RunConfig(train_distribute={type(given).__name__})"
         raise NotSupportedError(
             f"A job with {name} does not run on the modern path: {row.note}.",
@@ -186,7 +202,7 @@ def distribution_for(config: Any, replicas: int = 1, gpus: int | None = None) ->
             received=f"{row.strategy or 'no strategy'}, for a cluster of {config.cluster_spec.as_dict() if config.cluster_spec else 1}",
             fix="Use --path legacy for this script.",
         )
-    return _multi_worker(config, gpus) if row.strategy == "MultiWorkerMirroredStrategy" else _MAKERS[row.strategy](config)
+    return row
 
 
 def check_one_replica(strategy: Any, what: str, flag: str) -> None:

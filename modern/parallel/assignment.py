@@ -12,13 +12,14 @@ from typing import Any
 import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
-from estimator_bridge.modern.graph.fragments import Operation, refused
+from estimator_bridge.modern.graph.fragments import refused
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
 from estimator_bridge.modern.parallel.balance import balanced
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.partitioning import fitting
 from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.script_devices import script_device
 
 _KERNELS = ("ResourceApply", "ResourceSparseApply")  # each updates several variables at once, which must be on one device
 _BALANCE, _SCRIPT = "balance", "tf.device"
@@ -173,30 +174,3 @@ def _device_of(name: str, rule: PlaceRule, mesh: Mesh) -> str:
     if rule.shards == 1:
         return mesh.name(rule.device)
     return mesh.names[(int(rule.device) + int(name.rpartition("_")[2])) % len(mesh.names)]
-
-
-def script_device(op: Operation, mesh: Mesh) -> str | None:
-    """Returns the device that the script gives an operation by ``tf.device``; None without a number.
-
-    Args:
-        op: Operation of the script's graph.
-        mesh: Devices; "/gpu:1" is the second of them, whatever they are. "/cpu:0" is the host.
-
-    Raises:
-        NotSupportedError: The mesh has no such device.
-    """
-    spec = tf.DeviceSpec.from_string(op.device)
-    if spec.device_type is None or spec.device_index is None:
-        return None
-    number = int(spec.device_index)
-    if spec.device_type == "CPU" and (mesh.has_gpus or number == 0):
-        return mesh.host
-    if number >= len(mesh.names):
-        raise refused(
-            op,
-            f"The script places {op.name!r} on a device that the mesh does not have.",
-            expected=f"device numbers below {len(mesh.names)}",
-            received=op.device,
-            fix=f"Set model={number + 1}, or leave out [script] devices = true to ignore the script's devices.",
-        )
-    return mesh.name(number)

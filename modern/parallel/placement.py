@@ -17,11 +17,12 @@ import tensorflow as tf
 from estimator_bridge.modern.graph.fragments import Operation, is_copied, is_source
 from estimator_bridge.modern.graph.model_graph import ModelGraph
 from estimator_bridge.modern.graph.stages import Plan
-from estimator_bridge.modern.parallel.assignment import Assignment, assign, script_device
+from estimator_bridge.modern.parallel.assignment import Assignment, assign
 from estimator_bridge.modern.parallel.cutting import Cut, cut
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.partitioning import check_shards
 from estimator_bridge.modern.parallel.plans.plan import PlacementPlan
+from estimator_bridge.modern.parallel.script_devices import script_device
 
 logging = tf.compat.v1.logging
 

@@ -51,13 +51,11 @@ class Shard:
 
     @classmethod
     def of(cls, whole: Any, workers: int, worker: int, by_rows: bool) -> Shard | None:
-        """Cuts a variable; returns None if it has no row or element for some worker, or if its size may change."""
-        if not whole.shape.is_fully_defined():
+        """Cuts a variable; returns None if ``part_length`` does."""
+        length = part_length(whole.shape, workers, by_rows)
+        if length is None:
             return None
         shape = whole.shape if by_rows else tf.TensorShape([whole.shape.num_elements()])
-        length = -(-shape[0] // workers)
-        if length * (workers - 1) >= shape[0]:
-            return None
         number = min(length, shape[0] - worker * length)
         with tf.device(whole.values[0].device):
             weight = ResourceVariable(tf.zeros([number, *shape[1:]], whole.dtype), trainable=False)
@@ -85,6 +83,28 @@ class Shard:
     def joined(self, rows: Tensor) -> Tensor:
         """Returns the whole value, given the padded parts of all workers."""
         return tf.reshape(tf.reshape(rows, [-1])[: self.whole.shape.num_elements()], self.whole.shape)
+
+
+def part_length(shape: tf.TensorShape, workers: int, by_rows: bool) -> int | None:
+    """Returns the rows or elements of each part of a variable but the last.
+
+    Args:
+        shape: Shape of the variable.
+        workers: Number of parts.
+        by_rows: True to cut rows, False to cut elements.
+
+    Returns:
+        The number; None if there is no row or element for some worker, or if the size of the variable may change.
+
+    Example:
+        >>> part_length(tf.TensorShape([5, 2]), 2, by_rows=True), part_length(tf.TensorShape([1, 2]), 3, by_rows=False)
+        (3, None)
+    """
+    if not shape.is_fully_defined():
+        return None
+    total = int(shape[0] if by_rows else shape.num_elements())
+    length = -(-total // workers)
+    return length if length * (workers - 1) < total else None
 
 
 class ShardedSlot:
@@ -148,13 +168,6 @@ class ShardedState(Transplant):
         self._sharded: dict[str, ShardedSlot] = {}
         _check(self._distribution)
         super().__init__(*args, **kwargs)
-        if not self._shards:
-            raise refused(
-                self._plan.updates[0].op if self._plan.updates else self.model.spec.loss.op,
-                "No optimizer of the script keeps state that could be cut between workers.",
-                expected="an optimizer with slots, and variables with a row for each worker",
-                fix='Leave out state = "sharded".',
-            )
         own = sum(slot.variable.shape.num_elements() * slot.variable.dtype.size for slot in self._sharded.values())
         if gradients is not None:
             logging.warn("Workers add up their gradients in %s, so the results are approximate.", gradients.name)
@@ -163,20 +176,28 @@ class ShardedState(Transplant):
     def _check_replicas(self, variables: Sequence[Any], written: frozenset[str]) -> None:
         check_elementwise(self.model, self._plan)
         super()._check_replicas(variables, written)
+        slots = (slot for update in self._plan.updates for slot in _cut_slots(update))
+        workers = self._distribution.workers
+        if not any(part_length(variable.shape, workers, by_rows) for variable, by_rows, *_ in slots):
+            raise refused(
+                self._plan.updates[0].op if self._plan.updates else self.model.spec.loss.op,
+                "No optimizer of the script keeps state that could be cut between workers.",
+                expected="an optimizer with slots, and variables with a row for each worker",
+                fix='Leave out state = "sharded".',
+            )
 
     def _make_state(self, optimizer: Any, updates: Sequence[Update]) -> None:
         for update in updates:
-            gradients = {variable.op.name: gradient for gradient, variable in update.pairs}
-            for variable, name, template in update.slots():
-                if variable is not None and (shard := self._shard(variable, gradients[variable.op.name])):
+            for variable, by_rows, name, template in _cut_slots(update):
+                if shard := self._shard(variable, by_rows):
                     slot = self._sharded[template.op.name] = ShardedSlot(shard, template.dtype.base_dtype)
                     own = optimizer._slots.setdefault(shard.weight._unique_id, {})
                     own[update.slot_names[name]] = slot.variable
         whole = [variable for update in updates for _, variable in update.pairs if variable.op.name not in self._shards]
         optimizer._create_all_weights([self.store[variable] for variable in whole])
 
-    def _shard(self, variable: Any, gradient: Any) -> Shard | None:
-        name, by_rows = variable.op.name, isinstance(gradient, tf.IndexedSlices)
+    def _shard(self, variable: Any, by_rows: bool) -> Shard | None:
+        name = variable.op.name
         if name not in self._shards:
             shard = Shard.of(self.store[variable], self._distribution.workers, self._distribution.worker, by_rows)
             self._shards |= {} if shard is None else {name: shard}
@@ -298,6 +319,14 @@ class ShardedState(Transplant):
 
 class ShardedAccumulation(ShardedState, AccumulatingTransplant):
     """``ShardedState`` in micro-batches."""
+
+
+def _cut_slots(update: Update) -> Iterator[tuple[Any, bool, str, Any]]:
+    """Yields each slot of a variable: the variable, True if it is cut by rows, the slot's name and the slot."""
+    gradients = {variable.op.name: gradient for gradient, variable in update.pairs}
+    for variable, name, slot in update.slots():
+        if variable is not None:
+            yield variable, isinstance(gradients[variable.op.name], tf.IndexedSlices), name, slot
 
 
 def _size(pair: tuple[Any, Shard]) -> int:

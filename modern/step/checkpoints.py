@@ -66,10 +66,15 @@ def _size(saved: SavedTensor) -> int:
 
 def _copy(source: str, saved: Sequence[SavedTensor], prefix: str) -> None:
     names, specs = [one.name for one in saved], [one.slice_spec for one in saved]
-    values = tf.raw_ops.RestoreV2(
-        prefix=source, tensor_names=names, shape_and_slices=specs, dtypes=[one.dtype for one in saved]
-    )
-    tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=specs, tensors=values)
+
+    @tf.function(autograph=False)  # eager calls keep their tensors in cycles, which are collected only now and then
+    def copy() -> None:
+        values = tf.raw_ops.RestoreV2(
+            prefix=source, tensor_names=names, shape_and_slices=specs, dtypes=[one.dtype for one in saved]
+        )
+        tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=specs, tensors=values)
+
+    copy()
 
 
 @contextlib.contextmanager

@@ -23,7 +23,14 @@ from estimator_bridge.modern.callbacks.launcher_reports import AuditReport, Step
 from estimator_bridge.modern.callbacks.logs import LossLogger, NanGuard, SummarySaver
 from estimator_bridge.modern.callbacks.progress import show_progress
 from estimator_bridge.modern.callbacks.session_hook import HookedRun, merged
-from estimator_bridge.modern.distribution.input_sharding import batch_size, common_seed, is_endless, own_share, with_context
+from estimator_bridge.modern.distribution.input_sharding import (
+    batch_size,
+    common_seed,
+    is_endless,
+    is_share,
+    own_share,
+    with_context,
+)
 from estimator_bridge.modern.distribution.strategies import Distribution
 from estimator_bridge.modern.distribution.worker_checks import check_equal
 from estimator_bridge.modern.graph import model_graph
@@ -79,10 +86,7 @@ def train(
         NotSupportedError: The job cannot be transplanted; nothing has been trained.
         SystemExit: A task of the cluster received the order to end; everything is saved.
     """
-    position = None
-    if distribution.step_batches:
-        position = common_position(estimator.model_dir, saved_step(estimator.model_dir), distribution)
-    model = training_model(estimator, call.input_fn, distribution, position.seed if position else None)
+    model, position = checked_model(estimator, call, distribution)
     stop = StopAtStep(call.steps, call.max_steps)
     pieces = distribution.graph_replicas * distribution.micro_batches
     run = HookedRun(model, [model.spec.train_op, model.spec.loss], pieces)
@@ -100,7 +104,6 @@ def train(
         )
     source = _Source(model.pipeline, call.input_fn, distribution, audited)
     if position:
-        check_whole(model.pipeline, call.input_fn, distribution)
         keep_position(estimator.model_dir, position, distribution)
         source.follow(position, int(transplant.global_step.numpy()))
     batches = BatchStream(model.pipeline, source.iterator, audited)
@@ -131,6 +134,29 @@ def train(
     if preempted:
         logging.warn("A task received the order to end, so all tasks end here. Everything is saved.")
         raise SystemExit(EXIT_CODE)
+
+
+def checked_model(estimator: Any, call: TrainCall, distribution: Distribution) -> tuple[ModelGraph, InputPosition | None]:
+    """Builds the training graph from the latest checkpoint, for a training or for its plan; all workers must call it.
+
+    Args:
+        estimator: Estimator with the model_fn, config and model_dir.
+        call: Arguments of ``Estimator.train``.
+        distribution: Strategy, with the number of batches of a step.
+
+    Returns:
+        The graph, and the position of the input if a step takes several batches.
+
+    Raises:
+        BridgeError: The training cannot go on where it ended.
+        NotSupportedError: The graph cannot be transplanted, or the workers cannot divide the input.
+    """
+    position = None
+    if distribution.step_batches:
+        position = common_position(estimator.model_dir, saved_step(estimator.model_dir), distribution)
+    model = training_model(estimator, call.input_fn, distribution, position.seed if position else None)
+    (check_whole if position else is_share)(model.pipeline, call.input_fn, distribution)
+    return model, position
 
 
 def saved_step(model_dir: str) -> int:

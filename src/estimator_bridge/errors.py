@@ -23,7 +23,7 @@ def documentation(page: str, anchor: str) -> str:
 
 
 def anchor_of(module: str, function: str) -> str:
-    """Returns the heading of the messages that a function makes, on the page of its part of the package.
+    """Returns the name that the command ``explain`` knows for the messages of a function.
 
     Example:
         >>> anchor_of("estimator_bridge.parity.run", "_failure")
@@ -43,8 +43,11 @@ class BridgeError(Exception):
         address: Address of the message that this one repeats; by default that of the function that makes this one.
 
     Attributes:
+        what: Sentence that says what happened.
+        expected: Value that would have been accepted.
         received: Value that was given.
-        address: Place of the message in the documentation; empty for a message of the user's own code.
+        fix: Advice on what to do next.
+        address: Command that explains the message; empty for a message of the user's own code.
 
     Example:
         >>> print(BridgeError("Unknown path.", expected="legacy or modern", received="keras", fix="Use --path modern."))
@@ -64,13 +67,25 @@ class BridgeError(Exception):
         lines = [what, *(f"  {label:<9} {value}" for label, value in rows if value is not None)]
         super().__init__("\n".join(lines))
         self.what = what
+        self.expected = expected
         self.received = received
+        self.fix = fix
         self.address = address or _address(sys._getframe(1))
 
     @property
     def with_help(self) -> str:
-        """The message, with the place of the documentation that explains it."""
+        """The message, with the command that explains it."""
         return f"{self}\n  help:     {self.address}" if self.address else str(self)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Returns the parts of the message as JSON takes them, and the line of the user's code that led here.
+
+        Example:
+            >>> BridgeError("Unknown path.", received="keras").as_dict()
+            {'what': 'Unknown path.', 'expected': None, 'received': 'keras', 'fix': None, 'line': None}
+        """
+        parts = {name: getattr(self, name) for name in ("what", "expected", "received", "fix")}
+        return {name: None if value is None else str(value) for name, value in parts.items()} | {"line": self.asked_by}
 
     def __str__(self) -> str:
         text = str(self.args[0])
@@ -79,11 +94,11 @@ class BridgeError(Exception):
 
 
 def _address(maker: types.FrameType) -> str:
-    """Returns the address of the messages that a frame's function makes."""
+    """Returns the command that explains the messages that a frame's function makes."""
     module = getattr(maker.f_globals.get("__spec__"), "name", "")  # __name__ may be __main__
     anchor = anchor_of(module, maker.f_code.co_name)
     is_ours = module.startswith("estimator_bridge.")
-    return documentation(f"reference/messages/{anchor.partition('-')[0]}", anchor) if is_ours else ""
+    return f"estimator-bridge explain {anchor}" if is_ours else ""
 
 
 class CorruptError(BridgeError):

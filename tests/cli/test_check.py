@@ -188,8 +188,9 @@ def test_a_page_has_what_a_baseline_and_one_verdict_leave(project: Path, capsys:
 
     page = shown("--baseline", "known.json")
     assert "2 of 3 files have nothing new that needs a human" in page
-    assert "2 known findings of the baseline are left out; stages count new findings only." in page
-    assert "tf.train.Nothing" not in page
+    assert "2 known findings of the baseline are left out; stages, folders and files count new findings only." in page
+    assert "human: tf.train.Nothing" not in page
+    assert "tf.train.Nothing is not in TensorFlow 2.21.0. 1\N{EN DASH}1\N{EN DASH}" in page, "it stands, and is not new"
     assert "new: line 3: human: tf.train.Other" in page
     assert "new: line 2: look: get_ipython" in page
 

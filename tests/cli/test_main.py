@@ -250,7 +250,7 @@ def test_a_notebook_with_lines_for_ipython_alone_is_refused(
         "  expected: Python, or lines that a script can do without, e.g. %matplotlib inline and !pip install",
         f"  received: {name}: %cd (cell 2, line 2)",
         "  to do:    Write os.chdir(...).",
-        "  help:     docs/reference/messages/compat.md#compat-source-notebooks-cells-refuse-ipython-lines",
+        "  help:     estimator-bridge explain compat-source-notebooks-cells-refuse-ipython-lines",
     ]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -264,15 +264,6 @@ def test_a_broken_notebook_is_refused(verb: str, tmp_path: Path, monkeypatch: py
 
     assert (code, out) == (2, "")
     assert err.startswith("estimator-bridge: train.ipynb, line 1, column 12: this is not JSON.\n")
-
-
-def test_a_notebook_is_not_given_to_the_original_tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.ipynb").write_bytes(notebook("x = 1"))
-    code, out, err = run_main("compare", "--reference-python", sys.executable, "train.ipynb")
-    assert (code, out) == (2, "")
-    assert "Export the notebook: jupyter nbconvert --to script train.ipynb" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["train.ipynb"]
 
 
 def test_v2_behavior_belongs_to_the_legacy_path(tmp_path: Path) -> None:

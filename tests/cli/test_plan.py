@@ -92,6 +92,8 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "An elastic plan is for",
         ),
         (["launch", "--path", "modern", "--elastic", "1:4", "--micro", "4", "--ps", "1", "train.py"], "An elastic plan is for"),
+        (["compare", "--mesh", "data=2,model=2", "train.py"], "The mesh is for 2 workers, and 1 trains."),
+        (["compare", "--worker", "1", "--mesh", "data=3", "train.py"], "The mesh is for 3 workers, and 2 train."),
         (["compare", "--elastic", "1:2", "--micro", "2", "train.py"], "whose steps take several batches cannot be compared"),
     ],
 )
@@ -104,6 +106,31 @@ def test_a_mistake_in_a_plan_is_refused_before_the_script_starts(arguments: list
     assert "Traceback" not in err
 
 
+@pytest.mark.usefixtures("script")
+def test_a_refusal_is_printed_as_json_as_well() -> None:
+    """Beside the message; the line of the script is null before the script has started."""
+    code, out, err = run_main("plan", "--plan", "nowhere.toml", "--format", "json", "train.py")
+    assert code == 2
+    assert err.startswith("estimator-bridge: The plan cannot be read.")
+    (refused,) = json.loads(out).pop("refused")
+    assert json.loads(out)["can_be_carried_out"] is False
+    assert refused["what"] == "The plan cannot be read."
+    assert refused["received"].startswith("nowhere.toml")
+    assert refused.keys() == {"what", "expected", "received", "fix", "line"}
+
+
+def test_a_refused_script_is_named_with_its_line(tmp_path: Path) -> None:
+    """In JSON; no optimizer of the script keeps state."""
+    (tmp_path / "plan.toml").write_text('[mesh]\ndata = 2\n[optimizer]\nstate = "sharded"\n')
+    options = ["--plan", "plan.toml", "--format", "json"]
+    script = ROOT / "tests" / "data" / "trains_as_cluster.py"
+    ended = estimator_bridge_command("plan", *options, script, "model", 5, cwd=tmp_path)
+    assert ended.code == 2
+    (refused,) = json.loads(ended.out)["refused"]
+    assert refused["what"].startswith("No optimizer of the script keeps state")
+    assert re.fullmatch(r".*trains_as_cluster.py:\d+", refused["line"])
+
+
 def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
     """Words, places and two layers of a transformer, each with two slots that its optimizer names after it."""
     flags = ["--model_dir=model", "--batch_size=64"]
@@ -111,6 +138,8 @@ def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
     assert ended.code == 0, ended.err[-3000:]
     assert not list(tmp_path.iterdir())
     found = json.loads(ended.out)
+    assert found["can_be_carried_out"]
+    assert not found["refused"]
     held = [row["variable_bytes"] + row["slot_bytes"] for row in found["devices"]]
     assert len(held) == 2
     assert max(held) <= 0.6 * sum(held)

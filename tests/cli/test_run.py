@@ -91,7 +91,7 @@ def test_a_model_dir_that_cannot_be_written(project: Path) -> None:
         f"  received: {project / 'file' / 'model'}: Not a directory",
         "  to do:    Choose another model_dir.",
         f"  asked by: {script}:{line}",
-        "  help:     docs/reference/messages/runtime.md#runtime-estimator-calls-check-model-dir",
+        "  help:     estimator-bridge explain runtime-estimator-calls-check-model-dir",
     ]
 
 

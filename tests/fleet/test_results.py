@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,33 @@ def test_a_result_of_another_row_no_longer_counts() -> None:
         Stage.CHECKED,
         "the script, its row or its data changed since the comparison",
     )
+
+
+def test_a_folder_of_data_that_may_not_be_entered_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its names may be listed, but not looked at; root may, so the refusal is made here."""
+    (tmp_path / "rows.csv").touch()
+    pipeline = Pipeline("ads", "train.py", data=(str(tmp_path),))
+    key_of(pipeline)
+    look = Path.stat
+
+    def refuse(path: Path, **options: bool) -> os.stat_result:
+        if path.parent == tmp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(BridgeError, match="cannot be looked at") as refusal:
+        key_of(pipeline)
+    assert f"ads: {tmp_path / 'rows.csv'}: Permission denied" in str(refusal.value)
+
+
+def test_a_link_to_nothing_among_the_data_is_skipped(tmp_path: Path) -> None:
+    pipeline = Pipeline("ads", "train.py", data=(str(tmp_path),))
+    before = key_of(pipeline)
+    (tmp_path / "link").symlink_to("nothing")
+    assert key_of(pipeline) == before
+    (tmp_path / "rows.csv").touch()
+    assert key_of(pipeline) != before
 
 
 def test_results_come_back(tmp_path: Path) -> None:

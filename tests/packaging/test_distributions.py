@@ -48,9 +48,9 @@ def test_wheel_from_the_sdist_is_the_wheel_from_the_tree(distributions: Distribu
     assert names_in_wheel(distributions.wheel) == names_in_wheel(distributions.wheel_from_tree)
 
 
-def test_wheel_ships_types_and_no_build_leftovers(distributions: Distributions) -> None:
+def test_wheel_ships_types_and_messages_and_no_build_leftovers(distributions: Distributions) -> None:
     names = names_in_wheel(distributions.wheel)
-    assert "estimator_bridge/py.typed" in names
+    assert {"estimator_bridge/py.typed", "estimator_bridge/cli/explain/messages.json"} <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 

@@ -49,6 +49,7 @@ def test_the_pages_of_messages_list_every_message_of_the_source() -> None:
     generate = runpy.run_path(str(ROOT / "docs" / "reference" / "generate_messages.py"))
     written = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference" / "messages").iterdir()}
     assert written == generate["pages"](), "run python docs/reference/generate_messages.py"
+    assert generate["DATA"].read_text(encoding="utf-8") == generate["data"](), "run python docs/reference/generate_messages.py"
 
 
 @pytest.mark.parametrize(
@@ -59,20 +60,20 @@ def test_the_pages_of_messages_list_every_message_of_the_source() -> None:
         lambda: main(["inspect", "missing"]),
     ],
 )
-def test_the_address_of_a_message_is_a_heading_of_a_page(
-    refused: Callable[[], object], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_in_a_message_explains_it(refused: Callable[[], object], capsys: pytest.CaptureFixture[str]) -> None:
     try:
         made = refused()
     except BridgeError as error:
         made = error
     printed = re.search(r"^  help:     (.+)$", capsys.readouterr().err, flags=re.MULTILINE)
-    page, _, anchor = (made.address if isinstance(made, BridgeError) else printed[1] if printed else "").partition("#")
-    assert f"\n## {anchor}\n" in (ROOT / page).read_text(encoding="utf-8")
+    command = (made.address if isinstance(made, BridgeError) else printed[1] if printed else "").split()
+    assert command[:2] == ["estimator-bridge", "explain"]
+    assert main(command[1:]) == 0
+    assert capsys.readouterr().out.startswith(f"{command[2]}\n")
 
 
 def test_a_message_that_repeats_another_keeps_its_address_and_users_messages_have_none() -> None:
-    assert BridgeError("A side failed.", address="docs/x.md#y").address == "docs/x.md#y"
+    assert BridgeError("A side failed.", address="explain x").address == "explain x"
     assert BridgeError("Made here.").address == ""
 
 

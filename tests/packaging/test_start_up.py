@@ -46,6 +46,8 @@ print(json.dumps([said.getvalue(), sorted(sys.modules)]))
         ["check", "--help"],
         ["launch", "--help"],
         ["cluster", "--help"],
+        ["explain"],
+        ["explain", "script-run-check-file"],
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:

@@ -344,7 +344,7 @@ def test_a_second_ctrl_c_ends_the_comparison(tmp_path: Path) -> None:
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert any("the other side follows" in line for line in process.stderr)  # two signals at once count as one
+        assert any("the rest of the comparison follows" in line for line in process.stderr)  # two signals at once count as one
         children += psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from estimator_bridge.parity import run, side
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import environment
 from estimator_bridge.parity.side import message_lines
 from estimator_bridge.script.run import Script
@@ -116,3 +117,49 @@ def test_exports_are_loaded_early_only_where_no_side_needs_the_gpu(
     monkeypatch.setattr("estimator_bridge.parity.exports.recorded.loaded", lambda folder: seen.append(str(folder)))
     run._load_exports([{"folder": "export"}])
     assert seen == expected
+
+
+def test_a_rewrite_is_run_alone_by_the_process_that_was_started_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts beside the last side, in which nothing waits for it; the old script's exports are loaded meanwhile, too."""
+    begun: list[str] = []
+    loaded: list[str] = []
+    taken: list[bool] = []
+
+    def started(order: side.Order) -> Waiting:
+        begun.append(order.side)
+        return Waiting()
+
+    monkeypatch.setattr(run, "_started", started)
+
+    monkeypatch.setattr(run, "_load_exports", lambda exported: loaded.extend(one["call"] for one in exported))
+
+    def run_side(order: side.Order, watch: object, ahead: run.Ahead) -> float:
+        if order.side == side.ALONE:
+            taken.append(ahead.has_started)
+            return 1.0
+        trace = order.trace(order.side)
+        trace.make()
+        trace.write("train", call="train-0", max_steps=1)
+        trace.write("step", call="train-0", step=1, loss=1.0, iterations=[])
+        ahead.meanwhile()
+        if order.side == "legacy":
+            trace.write("exported", call="export-0", signatures={}, variables=None, folder="export")
+        return 1.0
+
+    monkeypatch.setattr(run, "run_side", run_side)
+    for name in ("old.py", "new.py"):
+        (tmp_path / name).touch()
+    result = run.compare_rewrite(Script(str(tmp_path / "old.py")), RewritePlan(Script(str(tmp_path / "new.py"))))
+
+    assert (result.verdict, begun, taken, loaded) == ("equal", [side.ALONE], [True], ["export-0"])
+
+
+class Waiting:
+    """A process that waits to be allowed to run its script."""
+
+    def kill(self) -> None:
+        """Ends it."""
+
+    def wait(self) -> int:
+        """Returns its exit code."""
+        return 0

@@ -17,6 +17,7 @@ INPUT_TEXTS = frozenset(
         "cli/test_check.py",
         "compat/keras_files/test_keras_files.py",
         "compat/source/fixers/test_conversion.py",
+        "compat/source/fixers/test_whole_function.py",
         "compat/source/rules/test_asked_version.py",
         "compat/source/rules/test_misuse_checks.py",
         "compat/source/test_checking.py",

@@ -10,7 +10,7 @@ from estimator_bridge.compat.checkpoint.errors import TargetError
 from estimator_bridge.compat.checkpoint.request import KERAS_FORMATS
 from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, Published, publish, target_exists
-from estimator_bridge.compat.checkpoint.writing.staging import Disk, Staging
+from estimator_bridge.compat.checkpoint.writing.staging import Disk, ScratchDisk, Staging
 
 _OF_VARIABLES = ("variables", "fingerprint.pb")  # the latter has checksums of the old bytes, and is optional
 
@@ -30,9 +30,10 @@ def write(draft: Draft, sides: Sides, partial: bool = False, disk: Disk | None =
     Raises:
         CheckpointError: The target cannot be written; nothing has changed then.
     """
-    disk = disk or Disk()
+    is_scratch = sides.request.is_scratch
+    disk = disk or (ScratchDisk() if is_scratch else Disk())
     target, to = Path(sides.request.target), sides.request.to
-    options = Options(sides.request.copy, sides.request.overwrite)
+    options = Options(sides.request.copy, sides.request.overwrite, update_state=not is_scratch)
     if to not in KERAS_FORMATS:
         return publish(draft, target, options, disk)
     as_is = Options(options.copy, update_state=False)

@@ -6,6 +6,7 @@ The ``checkpoint`` file of a model_dir, a CheckpointState in protobuf's text for
 import ast
 import contextlib
 import errno
+import glob
 import re
 import stat
 from collections.abc import Callable
@@ -131,7 +132,7 @@ def v1(path: str | Path) -> Path | None:
         return None if found is None else v1(found.with_name(_ANY_SHARD.sub("", found.name)))
     if _holds(given):
         return given if given.suffix != ".index" and table.is_table(given) else None
-    shards = given.parent.glob(f"{given.name}-00000-of-?????") if "\0" not in given.name else ()
+    shards = given.parent.glob(f"{glob.escape(given.name)}-00000-of-?????") if "\0" not in given.name else ()
     return given if any(map(table.is_table, shards)) else None
 
 

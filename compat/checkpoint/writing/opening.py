@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import math
 import tempfile
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def _draft_of(path: Path) -> Draft:
     """Makes a draft of a V1 checkpoint, in which every tensor is new; values are read when they are written."""
     draft = Draft(Index(path, Header(1)))
     found: dict[bytes, tuple[SavedTensor, dict[Extents, Tensor]]] = {}
-    for file in [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}-?????-of-?????")):  # sharded
+    for file in [path] if path.is_file() else sorted(path.parent.glob(f"{glob.escape(path.name)}-?????-of-?????")):  # sharded
         with naming_file(file):
             lookup = table.Lookup(file)
             for saved in saved_slices.decode_meta(lookup.get(b"")):

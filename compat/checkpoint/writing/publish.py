@@ -71,13 +71,16 @@ def publish(draft: Draft, prefix: Path, options: Options = Options(), disk: Disk
     return _Publication(draft, prefix, options, disk or Disk()).run()
 
 
-def write_tensors(prefix: str | Path, values: Mapping[str, Any], options: Options = Options(update_state=False)) -> Path:
+def write_tensors(
+    prefix: str | Path, values: Mapping[str, Any], options: Options = Options(update_state=False), disk: Disk | None = None
+) -> Path:
     """Writes a small name-based checkpoint from values in memory, e.g. for a test.
 
     Args:
         prefix: Prefix of the checkpoint.
         values: Name -> int, float, bytes, list, NumPy array or Tensor.
         options: Options for writing.
+        disk: Disk that makes the changes.
 
     Returns:
         The prefix.
@@ -94,7 +97,7 @@ def write_tensors(prefix: str | Path, values: Mapping[str, Any], options: Option
     draft = Draft(Index(Path(prefix).with_name(f"{Path(prefix).name}.nothing"), Header(1)))
     for name, value in values.items():
         draft.put(name, tensors.of(value))
-    publish(draft, Path(prefix), options)
+    publish(draft, Path(prefix), options, disk)
     return Path(prefix)
 
 

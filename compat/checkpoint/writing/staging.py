@@ -123,6 +123,19 @@ class Disk:
         path.rmdir()
 
 
+class ScratchDisk(Disk):
+    """A disk of files that need not outlive a power failure: nothing waits until they are on it."""
+
+    def begin_sync(self, file: BinaryIO, start: int, end: int) -> None:
+        """Leaves it to the system when a range is written to the disk."""
+
+    def sync(self, file: BinaryIO) -> None:
+        """Leaves it to the system when a file is written to the disk."""
+
+    def sync_folder(self, path: Path) -> None:
+        """Leaves it to the system when a folder's names are written to the disk."""
+
+
 class Staging:
     """The folder ``.NAME.partial`` beside the target; files of an earlier, killed run are removed from it.
 

@@ -124,14 +124,16 @@ def environment() -> jinja2.Environment:
     )
 
 
-def render_page(reports: Sequence[FileReport], version: str, only: Verdict | None = None, left_out: int | None = None) -> str:
+def render_page(
+    reports: Sequence[FileReport], version: str, only: Verdict | None = None, standing: Sequence[FileReport] | None = None
+) -> str:
     """Returns one HTML document without any external resource; all text of files is escaped in it.
 
     Args:
         reports: Reports on files.
         version: Version of the TensorFlow that the files were judged for.
         only: Verdict of the findings that are shown; None for those that need a human or are to be looked at. Stages count all verdicts.
-        left_out: Number of known findings that the reports lack; None without a baseline.
+        standing: Reports with the findings of a baseline, too, which count as what stops files; None without a baseline.
     """
     shown = (Verdict.HUMAN, Verdict.LOOK) if only is None else (only,)
     order = list(Stage)
@@ -139,7 +141,7 @@ def render_page(reports: Sequence[FileReport], version: str, only: Verdict | Non
         (report, stage_of(report), [finding for finding in report.findings if finding.verdict in shown]) for report in reports
     ]
     files.sort(key=lambda file: (-order.index(file[1]), -len(file[2]), file[0].path))
-    blockers = find_blockers(reports) if Verdict.HUMAN in shown else []
+    blockers = find_blockers(standing or reports) if Verdict.HUMAN in shown else []
     return (
         environment()
         .get_template("page.html.j2")
@@ -152,9 +154,14 @@ def render_page(reports: Sequence[FileReport], version: str, only: Verdict | Non
             lines=sum(report.lines for report in reports),
             most=_MOST_FINDINGS,
             blockers=blockers[:_MOST_BLOCKERS],
+            new={blocker.symbol: blocker.findings for blocker in find_blockers(reports)},
             more_blockers=max(len(blockers) - _MOST_BLOCKERS, 0),
             folders=count_by_folder(reports),
             only=only,
-            left_out=left_out,
+            left_out=None if standing is None else _count(standing) - _count(reports),
         )
     )
+
+
+def _count(reports: Sequence[FileReport]) -> int:
+    return sum(len(report.findings) for report in reports)

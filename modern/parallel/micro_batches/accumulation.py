@@ -25,9 +25,9 @@ from estimator_bridge.modern.graph.optimizers.capture import Derivation, Update,
 from estimator_bridge.modern.graph.random_streams import RandomStreams
 from estimator_bridge.modern.graph.stages import Plan, Stage
 from estimator_bridge.modern.graph.variables import VariableStore, assigned, writes
-from estimator_bridge.modern.parallel.micro_batches.division import Division
+from estimator_bridge.modern.parallel.micro_batches.division import Division, Part
 from estimator_bridge.modern.parallel.micro_batches.loop import Loop, MicroBatches, WholeBatches
-from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, pieces
+from estimator_bridge.modern.parallel.micro_batches.pipeline import Piece, PipelinedLoop, check_draws, pieces
 from estimator_bridge.modern.parallel.micro_batches.reductions import Reduction, losses_of, names_rows_once, of_gradients
 from estimator_bridge.modern.parallel.micro_batches.regularization import Regularization
 from estimator_bridge.modern.parallel.micro_batches.replicas import check_equal_updates, must_combine, over_replicas
@@ -111,7 +111,23 @@ class AccumulatingTransplant(Transplant):
             self.model, made, self._statistics, self._reduced(made), self._counted, part, self._is_combined
         )
         self._prepare_losses()
+        self._check_parts()
         return made
+
+    def _check_parts(self) -> None:
+        """Refuses what the loops over the parts cannot compute, before anything is placed or computed."""
+        operations = [part.each.operations & self._division.core for part in self._division.parts]
+        for inside in operations if self._pipeline else ():
+            check_draws(inside)
+        checked = [ops for part, ops in zip(self._division.parts, operations, strict=True) if self._is_checked(part)]
+        are_sums = self._divisor or (self._sums and not self._declares_sum)
+        if are_sums and self._needs_independent_rows and all(map(draws, checked)):
+            raise _refused("its loss adds up the batch, which its first batch cannot show", self.model.spec.loss.op)
+
+    def _is_checked(self, part: Part) -> bool:
+        """Returns True if a ``RowCheck`` looks at a part of a step."""
+        is_first = not any(tensor.op in self._division.each for tensor in part.each.fragment.inputs)
+        return is_first and (self._needs_independent_rows or self._checks_pieces)
 
     def _reduced(self, made: Plan) -> Mapping[str, Reduction] | None:
         """Returns the tensors that are combined, by name; None to leave that to ``Division``."""
@@ -187,9 +203,7 @@ class AccumulatingTransplant(Transplant):
             own = part.each.fragment, run, leaves, reduced, self._unique(), frozenset(later), self._sums
             loop = self._pipelined(own, self._pieces(part.each, store)) if self._pipeline else Loop(*own)
             loop.divisor = divisor
-            if (self._needs_independent_rows or self._checks_pieces) and not any(
-                tensor.op in self._division.each for tensor in part.each.fragment.inputs
-            ):
+            if self._is_checked(part):
                 ops = part.each.operations & self._division.core
                 sums = None if self._declares_sum else self._sums
                 made = ops, part.each.fragment.outputs, reduced, apart.function, leaves, sums, self._once, divisor
@@ -201,9 +215,6 @@ class AccumulatingTransplant(Transplant):
             ]
             self._stages[:0] = [pair for pair in runs if pair[0].operations or pair[0].updates]
             later |= {tensor.name for tensor in part.each.fragment.inputs} - set(leaves)
-        is_seen = any(loop.check and loop.check.sees_sums for _, loop in self._stages if isinstance(loop, Loop))
-        if (self._divisor or (self._sums and not self._declares_sum)) and self._needs_independent_rows and not is_seen:
-            raise _refused("its loss adds up the batch, which its first batch cannot show", self.model.spec.loss.op)
         self._whole_divisor = self._divisor_function(self._divisor.of_part, store) if self._divisor else None
         self.observers = [(one, function(one.early), function(one.late)) for one in self.observations]
 

@@ -42,6 +42,24 @@ class Piece:
     waits_for: tuple[int, int] | None
 
 
+def check_draws(inside: Collection[Operation]) -> None:
+    """Refuses random operations that would draw the same numbers for each micro-batch.
+
+    Args:
+        inside: Operations that losses and gradients are computed by.
+
+    Raises:
+        NotSupportedError: There is one.
+    """
+    for op in unshared(inside, Effects(next(iter(inside)).graph)) if inside else ():
+        raise refused(
+            op,
+            f"{op.name!r} ({op.type}) would draw the same random numbers for each micro-batch of a pipeline.",
+            expected="random operations outside of loops and branches, or without a seed",
+            fix="Train without pipeline; model=N places a model on N devices.",
+        )
+
+
 def pieces(
     each: Stage,
     core: Collection[Operation],
@@ -61,18 +79,8 @@ def pieces(
         stages: Devices of each stage.
         references: Operation names of the variables that TensorFlow 1 made reference variables.
         function: Function that imports a fragment.
-
-    Raises:
-        NotSupportedError: A random operation would draw the same numbers for each micro-batch.
     """
     inside = each.operations & set(core)
-    for op in unshared(inside, Effects(next(iter(inside)).graph)) if inside else ():
-        raise refused(
-            op,
-            f"{op.name!r} ({op.type}) would draw the same random numbers for each micro-batch of a pipeline.",
-            expected="random operations outside of loops and branches, or without a seed",
-            fix="Train without pipeline; model=N places a model on N devices.",
-        )
     last = len(stages) - 1
     places = {name: stage for stage, names in enumerate(stages) for name in names}
     order: dict[Operation, int] = {}

@@ -51,9 +51,6 @@ class RowCheck:
         once: Function that returns what each sum adds, but the batch has once: name of a loss or gradient -> value.
         divisor: Name of the number by which sums are divided, which makes means of them, see ``Loop.divisor``; empty without one.
         may_skip: True to accept a first batch that has too few rows.
-
-    Attributes:
-        sees_sums: True if sums can be told from means.
     """
 
     def __init__(
@@ -73,7 +70,6 @@ class RowCheck:
         self._divisor = divisor
         self._once = once
         drawn = draws(ops)
-        self.sees_sums = not drawn
         drawing = {one.op for one in drawn}
         ways = [(one, reduced.get(one.name)) for one in outputs]
         self._outputs = [(one, way) for one, way in ways if way in (Reduction.COMBINE, Reduction.JOIN)]

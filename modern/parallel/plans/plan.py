@@ -106,6 +106,23 @@ class ParallelPlan:
         least, most = self.elastic or (1, 0)
         return [number for number in range(least, min(most, self.micro) + 1) if self.micro % number == 0]
 
+    def check_workers(self, workers: int) -> None:
+        """Refuses another number of workers than that of the mesh.
+
+        Args:
+            workers: Number of workers that train.
+
+        Raises:
+            BridgeError: The mesh has ``data`` with another number.
+        """
+        if self.data not in {None, workers}:
+            raise BridgeError(
+                f"The mesh is for {self.data} workers, and {workers} {'trains' if workers == 1 else 'train'}.",
+                expected=f"data={workers}, or {self.data} workers, chief included: launch or compare with --worker {(self.data or 1) - 1}",
+                received=f"data={self.data}, {workers} worker{'s' if workers > 1 else ''}",
+                fix=f"Start {self.data} workers, chief included, or set data={workers}.",
+            )
+
     def step_batches(self, workers: int) -> tuple[int, ...]:
         """Returns the number of whole batches that each worker takes for a step; empty if each takes one.
 

@@ -109,9 +109,8 @@ def execute(arguments: argparse.Namespace) -> int:
         from estimator_bridge.compat.source.reports.page import render_page
         from estimator_bridge.parity.report.write import write_page
 
-        left_out = _count(reports) - _count(new) if arguments.baseline else None
         only = Verdict(arguments.only) if arguments.only else None
-        write_page(arguments.html, render_page(new, version, only, left_out))
+        write_page(arguments.html, render_page(new, version, only, reports if arguments.baseline else None))
     _print(_only(new, arguments.only), version, arguments.format)
     if any(report.unreadable and report.findings for report in new):
         return 2
@@ -147,10 +146,6 @@ def _start(python2: bool) -> None:
 
 def _of_file(path: Path) -> FileReport:
     return _judges[0].file(path)
-
-
-def _count(reports: Sequence[FileReport]) -> int:
-    return sum(len(report.findings) for report in reports)
 
 
 def _only(reports: list[FileReport], verdict: str | None) -> list[FileReport]:

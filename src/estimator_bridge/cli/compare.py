@@ -388,6 +388,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Script, RewritePlan | None, C
             expected="a plan without [elastic] and shares",
             fix=f"Leave them out. {_ELASTIC} says which training leaves the same checkpoints.",
         )
+    parallel.check_workers(len(cluster.trainers) if cluster else 1)  # which the modern side would do after the legacy side
     _summaries(arguments)  # a mistake in them is no failed comparison
     return script, plan, cluster
 
@@ -420,9 +421,6 @@ def _check_together(script: Script, arguments: argparse.Namespace, cluster: Clus
         )
     if arguments.reference_python and (arguments.free_run or script.python2):
         raise BridgeError("--reference-python replays what the reference recorded.", fix="Leave out --free-run and --py2.")
-    if arguments.reference_python and script.target.lower().endswith(".ipynb"):
-        fix = f"Export the notebook: {shlex.join(['jupyter', 'nbconvert', '--to', 'script', script.target])}"
-        raise BridgeError("--reference-python runs a script, not a notebook.", received=script.target, fix=fix)
     if arguments.resume is not None and (arguments.record_dir is not None or arguments.keep):
         raise BridgeError("--resume names the folder that is kept.", fix="Leave out --record-dir and --keep.")
     if arguments.seeds is None and arguments.margin is not None:

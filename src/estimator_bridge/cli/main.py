@@ -14,12 +14,13 @@ from estimator_bridge.cli import check, cluster, compare, contrib, inspect, plan
 from estimator_bridge.cli.closed_streams import dropping_streams, open_closed_streams
 from estimator_bridge.cli.completion.scripts import completion
 from estimator_bridge.cli.convert import command as convert
+from estimator_bridge.cli.explain import command as explain
 from estimator_bridge.cli.fleet import command as fleet
 from estimator_bridge.cli.launch import command as launch
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.log_output import log_to_stderr
 
-COMMANDS = (run, compare, launch, cluster, plan, check, convert, inspect, contrib, fleet)
+COMMANDS = (run, compare, launch, cluster, plan, check, convert, inspect, contrib, fleet, explain)
 
 _EPILOG = """examples:
   estimator-bridge run train.py --model_dir=/tmp/model

@@ -37,15 +37,13 @@ _EPILOG = """examples:
 
 The script runs until it trains. Its training graph is built and placed, but nothing is computed, and only --out is written.
 
-exit code: 0 the plan can be carried out, 2 it cannot; the message names the script's line.
+exit code: 0 the plan can be carried out, 2 it cannot; the message names the script's line. --format json has it as "refused".
 """
 
 
 _COUNT = number(int, "a whole number of 1 or more", 1)
 _PICTURES = (".html", ".svg")
 _PICTURE_COLUMNS = 130
-_OF_ONE_WORKER = ("placement", "micro", "micro_statistics")
-"""Parts of a plan that concern what one worker computes."""
 
 
 def add_parser(verbs: Any) -> None:
@@ -98,7 +96,16 @@ def _add_extrapolation(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Runs the script until it trains, and prints the estimate."""
+    """Runs the script until it trains, and prints the estimate, or as JSON why there is none."""
+    try:
+        return _execute(arguments)
+    except BridgeError as error:
+        if arguments.format == "json":
+            _write_json({"can_be_carried_out": False, "refused": [error.as_dict()]})
+        raise
+
+
+def _execute(arguments: argparse.Namespace) -> int:
     script, plan = script_of(arguments), plan_of(arguments)
     script.check_syntax()
     measured = _measured(arguments)
@@ -117,7 +124,7 @@ def execute(arguments: argparse.Namespace) -> int:
         workers = {"worker_slot_bytes": _slots_of_a_worker(found, plan.data)} if plan.sharded_state and plan.data else {}
         extrapolated = [dataclasses.asdict(one) | {"seconds": one.seconds} for one in more]
         printed = found.as_dict(arguments.rows) | {"extrapolated": extrapolated} | shares | workers
-        sys.stdout.write(json.dumps(printed, indent=1) + "\n")
+        _write_json({"can_be_carried_out": True, "refused": []} | printed)
     console = _console(arguments.format, arguments.out)
     _print(console, found, arguments.all, arguments.rows)
     if plan.sharded_state:
@@ -133,6 +140,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         _write_picture(console, arguments.out, f"estimator-bridge plan {plan.placement} {script}")
     return 0
+
+
+def _write_json(printed: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(printed, indent=1) + "\n")
 
 
 def _check_speeds(speeds: Sequence[float] | None, plan: ParallelPlan) -> None:
@@ -205,17 +216,16 @@ def _extrapolated(
 
 def _estimated(script: Script, plan: ParallelPlan, rows: int | None) -> PlanEstimate:
     from estimator_bridge.script.run import run_modern
+    from estimator_bridge.script.tracebacks import naming_lines
 
     def make_engine() -> Any:
-        from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL
         from estimator_bridge.modern.planning import PlanningEngine
 
-        own = {name: getattr(plan, name) for name in _OF_ONE_WORKER}
-        own |= {"micro": 1, "micro_statistics": False} if plan.elastic or plan.shares else {}  # it computes whole batches
-        return PlanningEngine(plan=dataclasses.replace(NOT_PARALLEL, **own), rows=rows, sharded_state=plan.sharded_state)
+        return PlanningEngine(plan=plan, rows=rows)
 
     try:
-        run_modern(script, make_engine)
+        with naming_lines():
+            run_modern(script, make_engine)
     except SystemExit as error:
         found: PlanEstimate | None = getattr(error, "found", None)
         if found is not None:

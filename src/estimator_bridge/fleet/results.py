@@ -9,7 +9,9 @@ import datetime
 import enum
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,9 @@ def key_of(pipeline: Pipeline) -> str:
 
     Args:
         pipeline: Pipeline.
+
+    Raises:
+        BridgeError: A folder of the data must not be entered.
     """
     row = dataclasses.asdict(dataclasses.replace(pipeline, waivers=(), owner="", signed_off="", retries=0, folder=Path()))
     digest = hashlib.sha256(json.dumps([__version__, row], default=str).encode())
@@ -76,11 +81,34 @@ def key_of(pipeline: Pipeline) -> str:
             digest.update((pipeline.folder / script).read_bytes())
     for data in pipeline.data:
         place = pipeline.folder / data
-        for file in filter(Path.is_file, sorted(place.rglob("*")) if place.is_dir() else [place]):
-            with contextlib.suppress(OSError):
-                found = file.stat()
+        try:
+            for file, found in _files(place):
                 digest.update(f"{file.relative_to(place)} {found.st_size} {found.st_mtime_ns}\n".encode())
+        except PermissionError as error:
+            raise BridgeError(
+                "The data of a pipeline cannot be looked at.",
+                expected="folders that may be listed and entered",
+                received=f"{pipeline.name}: {error.filename}: {error.strerror}",
+                fix="Change the permissions of the folder, or take it out of the pipeline's data.",
+            ) from None
     return digest.hexdigest()
+
+
+def _files(place: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yields a file, or those below a folder, with their sizes and times; links to nothing are skipped.
+
+    Raises:
+        PermissionError: A folder may be listed, but not entered.
+    """
+    for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+        try:
+            found = file.stat()
+        except PermissionError:
+            raise
+        except OSError:
+            continue
+        if stat.S_ISREG(found.st_mode):
+            yield file, found
 
 
 def folder_of(out: Path, pipeline: Pipeline) -> Path:

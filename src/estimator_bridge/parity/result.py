@@ -11,6 +11,7 @@ from estimator_bridge.parity.causes.cause import Cause
 Outcome = Literal["equivalent", "not equivalent", "not decided"]
 Verdict = Literal["equal", "different", "not comparable", "equivalent", "not equivalent", "not decided"]
 Level = Literal["initial values", "batch", "first update", "loss", "metric", "variable", "prediction", "export", "calls"]
+WindowVerdict = Literal["within", "rounding", "outside"]
 EXIT_CODES: dict[Verdict, int] = {
     "equal": 0,
     "different": 1,
@@ -193,6 +194,24 @@ class GradientPair:
     differs: bool
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnchorWindow:
+    """The steps after an anchor, up to the next one: both sides begin them with the old side's values.
+
+    ``anchor`` is the step of the anchor and ``steps`` the number of steps after it. ``loss_rel_diff`` is the largest rel_diff of their
+    losses. ``variable_rel_diff`` is the largest difference of a variable after the last of them, as a share of its largest value, and
+    ``variable`` is its name; None and "" if no anchor follows. A window is "outside" if it has a finding, or an update of the first steps
+    that differs. One of "rounding" has losses outside that rounding explains.
+    """
+
+    anchor: int
+    steps: int
+    loss_rel_diff: float
+    variable_rel_diff: float | None
+    variable: str
+    verdict: WindowVerdict
+
+
 @dataclasses.dataclass(frozen=True)
 class ParityResult:
     """The whole outcome of ``estimator-bridge compare``.
@@ -203,7 +222,7 @@ class ParityResult:
     ``noise`` is there if a side ran twice, ``equivalence`` if both sides trained freely with several seeds, ``reference`` if the original
     TensorFlow 1 was recorded. ``cause`` is the first cause of a difference from a rewrite, if a rule names one; ``not_compared`` names
     what the new script does not have, or the comparison does not reach; ``anchors`` are the steps after which a rewrite gets the old
-    side's values, and ``gradients`` those of its first step. ``reason`` says why sides that differ are "not comparable".
+    side's values, ``windows`` the steps between them, and ``gradients`` those of its first step. ``reason`` says why sides that differ are "not comparable".
     ``first_update`` is, for a plan, the largest difference of an update of the first step, as a share of it and beyond rounding.
     """
 
@@ -227,6 +246,7 @@ class ParityResult:
     cause: Cause | None = None
     not_compared: tuple[str, ...] = ()
     anchors: tuple[int, ...] = ()
+    windows: tuple[AnchorWindow, ...] = ()
     gradients: tuple[GradientPair, ...] = ()
     reason: str = ""
     first_update: float | None = None

@@ -25,12 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from estimator_bridge import __version__
+from estimator_bridge.compat.source.notebooks.cells import is_notebook
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.parallel.plans.plan import NOT_PARALLEL, ParallelPlan
 from estimator_bridge.parity.causes.cause import CauseName
 from estimator_bridge.parity.clusters.plan import ClusterPlan
 from estimator_bridge.parity.noise import between_runs, describe, noise_floor
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.reference.cells import write_cells
 from estimator_bridge.parity.reference.three_sides import check_reference, with_reference
 from estimator_bridge.parity.result import ParityResult, Thresholds
 from estimator_bridge.parity.resuming import remember, resumed_folder, seconds_of_ended
@@ -258,7 +260,9 @@ def compare_rewrite(
     plan.script.check_syntax()
     check_keras(plan.script)
     ran = functools.partial(_rewrite, script, thresholds=thresholds or Thresholds(), noise=noise, watch=watch)
-    with (recordings or Recordings()).folder() as folder:
+    with (recordings or Recordings()).folder() as folder, Ahead() as ahead:
+        order = ahead.following = Order(ALONE, folder, script, True, 1, plan)
+        ran = functools.partial(ran, last=ahead)
         try:
             result = ran(folder, plan, steps=steps)
         except BridgeError:
@@ -285,7 +289,7 @@ def compare_rewrite(
             earlier = {f"{side} before": seconds for side, seconds in result.seconds.items()}
             result = dataclasses.replace(again, notes=(note, *again.notes), seconds={**again.seconds, **earlier})
         if result.verdict == "equal":
-            alone = run_side(Order(ALONE, folder, script, True, 1, plan), watch)
+            alone = run_side(order, watch, ahead)
             result = dataclasses.replace(result, seconds={**result.seconds, ALONE: alone})
         where, size = environment(Trace(Path(folder) / "legacy")), _size_of(Path(folder))
     return dataclasses.replace(result, environment=where, recorded=size)
@@ -297,9 +301,17 @@ def _size_of(folder: Path) -> int:
 
 
 def _rewrite(
-    script: Script, folder: str, plan: RewritePlan, *, thresholds: Thresholds, steps: int | None, noise: bool, watch: Watch
+    script: Script,
+    folder: str,
+    plan: RewritePlan,
+    *,
+    thresholds: Thresholds,
+    steps: int | None,
+    noise: bool,
+    watch: Watch,
+    last: Ahead,
 ) -> ParityResult:
-    """Runs both scripts in a folder, and compares them."""
+    """Runs both scripts in a folder, and compares them; the process of ``last`` starts beside their last side."""
     free = dataclasses.replace(plan, is_free=True)
     plans = {"legacy": plan, "new": plan, "free": free}
     orders = {side: Order(side, folder, script, True, 1, chosen, steps=steps) for side, chosen in plans.items()}
@@ -308,6 +320,8 @@ def _rewrite(
         for side, following in itertools.zip_longest(orders, [*orders][1:]):
             ahead.following = orders.get(following)
             seconds[side] = run_side(orders[side], watch, ahead)
+            exported = list(orders[side].trace(side).events("exported"))
+            ahead.meanwhile = functools.partial(_prepare_verdict, exported, last if following == [*orders][-1] else None)
             if side == "legacy":
                 check_has_trained(old)
     if noise:
@@ -383,7 +397,8 @@ def side_command(order: Order) -> list[str]:
         recorder = Path(__file__).parent / "reference" / "recorder.py"
         script = {"target": order.script.target, "args": order.script.args, "is_module": order.script.is_module}
         place = {"folder": str(Path(order.folder) / order.side), "steps": order.steps}
-        return [order.python, str(recorder), json.dumps({**script, **place})]
+        cells = write_cells(order.script.target, Path(order.folder)) if is_notebook(Path(order.script.target)) else ""
+        return [order.python, str(recorder), json.dumps({**script, **place, "cells": cells})]
     return [sys.executable, "-m", "estimator_bridge.parity.side", json.dumps(dataclasses.asdict(order))]
 
 
@@ -427,6 +442,14 @@ class Ahead:
                 process.stdin.write(GO)
                 process.stdin.flush()
         return process
+
+
+def _prepare_verdict(exported: Sequence[Mapping[str, Any]], last: Ahead | None) -> None:
+    """Loads recorded exports, and starts the process that follows the last side: now another process works."""
+    if last:
+        last.start()
+    if exported:
+        _load_exports(exported)
 
 
 def _load_exports(exported: Sequence[Mapping[str, Any]]) -> None:
@@ -513,7 +536,7 @@ def _end_at_interrupt(process: subprocess.Popen[bytes]) -> None:
     def interrupt(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.stderr.write(
-            "estimator-bridge: the recording ends with this step, and the other side follows. Ctrl-C again ends both.\n"
+            "estimator-bridge: the recording ends with this step, and the rest of the comparison follows. Ctrl-C again ends it.\n"
         )
         process.send_signal(signal.SIGINT)
 
@@ -532,7 +555,11 @@ def _failure(order: Order, trace: Trace, log: Path, code: int) -> BridgeError:
     start = ["estimator-bridge", "run", "--path", "legacy" if order.side == "legacy" else "modern"]
     if order.python or script is not order.script:
         start = [order.python or "python"]
-    command = shlex.join([*start, *str(script).split(" "), *script.args])
+    words = str(script).split(" ")
+    if order.python and is_notebook(Path(script.target)):
+        start = ["jupyter", "nbconvert", "--to", "script", *words, "&&", *start]
+        words = [str(Path(script.target).with_suffix(".py"))]
+    command = shlex.join([*start, *words, *script.args]).replace("'&&'", "&&")
     what = f"{script} fails without a comparison" if order.side == ALONE else f"The {order.side} side could not run {script}"
     return BridgeError(
         f"{what}: it ended with exit code {code}.",

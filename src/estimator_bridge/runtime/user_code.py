@@ -76,7 +76,7 @@ def is_users(filename: str) -> bool:
     """
     path = Path(file_on_disk(filename)).resolve()
     installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return path.is_file() and not installed and not is_ours(filename) and not _is_in(path, _LIBRARIES)
+    return not installed and path.is_file() and not is_ours(filename) and not _is_in(path, _LIBRARIES)
 
 
 @functools.cache

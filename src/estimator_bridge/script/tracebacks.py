@@ -46,12 +46,11 @@ def run_as_python_does(run: Callable[[], None]) -> int:
         BridgeError: The request was refused; the error has the line of the script that led to it.
     """
     try:
-        run()
+        with naming_lines():
+            run()
     except SystemExit as error:
         return _exit_code(error)
-    except BridgeError as error:
-        for file, line in _find_users_lines(error.__traceback__)[-1:]:
-            error.asked_by = error.asked_by or f"{file}:{line}"
+    except BridgeError:
         raise
     except KeyboardInterrupt as error:
         _show(error)
@@ -62,6 +61,17 @@ def run_as_python_does(run: Callable[[], None]) -> int:
         _show(error)  # last: the end of the output is what a reader looks at
         return 1
     return 0
+
+
+@contextlib.contextmanager
+def naming_lines() -> Iterator[None]:
+    """While active, a BridgeError gets the line of the script that led to it."""
+    try:
+        yield
+    except BridgeError as error:
+        for file, line in _find_users_lines(error.__traceback__)[-1:]:
+            error.asked_by = error.asked_by or f"{file}:{line}"
+        raise
 
 
 def _exit_code(error: SystemExit) -> int:

@@ -312,7 +312,7 @@ def test_contrib_ends_a_run_with_one_message(project: Path) -> None:
         "  expected: a name of tf.contrib that is restored; estimator-bridge check SCRIPT lists those that are not",
         f"  received: tf.contrib.timeseries.ARRegressor at {project / 'old.py'}:5",
         f"  to do:    {replacement('tf.contrib.timeseries.ARRegressor')} {fetch}",
-        "  help:     docs/reference/messages/legacy.md#legacy-contrib-refusal-init",
+        "  help:     estimator-bridge explain legacy-contrib-refusal-init",
     ]
 
 

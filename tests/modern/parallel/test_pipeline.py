@@ -15,15 +15,14 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError, NotSupportedError
 from estimator_bridge.modern.callbacks.timeline import TimelineWriter
-from estimator_bridge.modern.graph.stages import Stage
-from estimator_bridge.modern.parallel.cutting import Cut, cut
+from estimator_bridge.modern.parallel.cutting import Cut, _crossing, cut
 from estimator_bridge.modern.parallel.estimates import estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
-from estimator_bridge.modern.parallel.micro_batches.pipeline import pieces
+from estimator_bridge.modern.parallel.micro_batches.pipeline import check_draws
 from estimator_bridge.modern.parallel.placement import Placer
 from estimator_bridge.modern.parallel.plans.plan import PlacementPlan
 from estimator_bridge.modern.parallel.timeline import Span, chrome_trace, drawing, spans_of
-from tests.modern.jobs import ModelFn, engine, spec, v1
+from tests.modern.jobs import ModelFn, Y, engine, spec, v1
 from tests.modern.parallel.placed_models import WIDTH, dense, mlp, summed
 from tests.modern.parallel.test_placement import CPUS, step_of
 from tests.running import python_output
@@ -145,13 +144,46 @@ def test_an_estimate_tells_the_bubble_and_what_each_stage_holds(tmp_path: Path) 
     }
 
 
+def test_the_bytes_that_cross_a_cut_are_those_of_its_tensors(tmp_path: Path) -> None:
+    """For 8 rows: a hidden layer forward, its gradient back, and the labels, which pass over the middle stage."""
+    mesh = Mesh(tuple(f"/device:CPU:{number}" for number in range(3)))
+    model, step = step_of(layers(40, 20), tmp_path)
+    placed = Placer(PlacementPlan(stages=3, at=("layer_1", "out")), mesh).placed(model, step)
+    found = estimate(model, step, mesh, placed, 1)
+    tensors = {"wide": np.zeros([8, 40], np.float32), "narrow": np.zeros([8, 20], np.float32), "labels": Y[:8]}
+    crossing = {(0, 1): "wide", (1, 0): "wide", (1, 2): "narrow", (2, 1): "narrow", (0, 2): "labels"}
+    numbers = {name: number for number, name in enumerate(mesh.names)}
+    counted = {(numbers[row.source], numbers[row.target]): row.bytes_of(8) for row in found.crossings}
+    assert counted == {ends: tensors[name].nbytes for ends, name in crossing.items()}
+
+
+def test_the_bytes_of_every_cut_are_those_of_the_tensors_that_are_read_behind_it() -> None:
+    """A tensor that several operations read crosses once, and one without readers never."""
+    with tf.Graph().as_default():
+        first = tf.add(v1.placeholder(tf.float32, [None, 3]), 1.0)
+        second = tf.matmul(first, tf.ones([3, 5]))
+        third = tf.concat([first, second], 1)
+        last = tf.cast(tf.reduce_sum(third, 1), tf.float64) + tf.cast(tf.reduce_sum(first, 1), tf.float64)
+        varying = [one.op for one in (first, second, third)] + [last.op.inputs[place].op for place in (0, 1)] + [last.op]
+    expected = [
+        sum(
+            int(np.prod(tensor.shape[1:].as_list())) * tensor.dtype.size
+            for op in varying[:place]
+            for tensor in op.outputs
+            if any(user in varying[place:] for user in tensor.consumers())
+        )
+        for place in range(len(varying) + 1)
+    ]
+    assert _crossing(varying) == expected
+    assert any(expected)
+
+
 def test_seeded_random_numbers_in_a_branch_are_refused() -> None:
     """Each micro-batch would draw the same ones, for each call of a function starts its branches anew."""
     with tf.Graph().as_default() as graph:
-        drawn = tf.cond(v1.placeholder(tf.bool, []), lambda: tf.random.normal([2], seed=3), lambda: tf.zeros([2]))
-    each = Stage.cut(set(graph.get_operations()), [drawn], frozenset())
+        tf.cond(v1.placeholder(tf.bool, []), lambda: tf.random.normal([2], seed=3), lambda: tf.zeros([2]))
     with pytest.raises(NotSupportedError, match="the same random numbers for each micro-batch"):
-        pieces(each, each.operations, each.operations, {}, CPUS.stages(2), (), lambda fragment: None)
+        check_draws(graph.get_operations())
 
 
 def test_slots_follow_their_variables(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,6 +25,7 @@ from estimator_bridge.modern.parallel.estimates import Crossing, estimate
 from estimator_bridge.modern.parallel.mesh import Mesh
 from estimator_bridge.modern.parallel.placement import Placer, placed_operations
 from estimator_bridge.modern.parallel.plans.plan import PlacementPlan, PlaceRule
+from estimator_bridge.modern.parallel.script_devices import _log_dropped, logging_dropped
 from estimator_bridge.modern.planning import EndOfPlanning, PlanningEngine
 from estimator_bridge.runtime.estimator_calls import methods
 from tests.modern.jobs import WORDS, ModelFn, estimator, regression_input, spec, v1, with_plan
@@ -185,6 +187,22 @@ def test_the_scripts_devices_count_where_the_plan_says_so(tmp_path: Path) -> Non
     assert (on_gpus["second/kernel"], on_gpus["first/kernel"], on_gpus["first/MatMul"]) == ("1", "H", "H")
     elsewhere = devices_of(scoped, tmp_path, PlacementPlan(2, (PlaceRule(".*", 0),), False))
     assert (elsewhere["second/kernel"], elsewhere["second/MatMul"]) == ("0", "0")
+
+
+@pytest.mark.parametrize(("keeps", "dropped"), [(False, ["/gpu:1", "/gpu", "<lambda>"]), (True, ["/gpu"])])
+def test_each_device_of_the_script_that_is_dropped_is_logged_once(
+    caplog: pytest.LogCaptureFixture, keeps: bool, dropped: list[str]
+) -> None:
+    """With the line of the script, which TensorFlow keeps in ``_device_assignments``; a library's devices do not count."""
+    _log_dropped.cache_clear()
+    for _ in range(2):
+        with tf.Graph().as_default(), logging_dropped(keeps):
+            for device in ("/gpu:1", "/gpu:1", "/gpu", lambda _: "/gpu:1"):
+                with v1.device(device):
+                    tf.constant(1.0)
+    logged = [record.getMessage() for record in caplog.records]
+    assert [re.sub(r".*py:\d+: tf.device\('(.*)'\) is dropped;.*", r"\1", line) for line in logged] == dropped
+    assert all(line.startswith(__file__) for line in logged)
 
 
 def test_a_script_device_outside_of_the_mesh_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from estimator_bridge.parity.report.terminal import print_report
 from estimator_bridge.parity.result import ParityResult
 from estimator_bridge.parity.side import Order
 from estimator_bridge.script.run import Script
+from tests.notebooks import notebook
 
 HERE = Path(__file__).parent
 RECORDER = Path(run.__file__).parent / "reference" / "recorder.py"
@@ -77,6 +79,65 @@ def test_assignments_that_the_reference_orders_are_named(compare: Compare) -> No
     assert note.endswith("in the order of the script's lines: global_step.")
 
 
+NO_TENSORFLOW = HERE / "recorder_without_tensorflow.py"
+
+
+def test_the_reference_runs_the_cells_of_a_notebook_and_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The interpreter is a stand-in that has no TensorFlow."""
+    monkeypatch.chdir(tmp_path)
+    cells = (
+        "%matplotlib inline\nimport sys\ndisplay(__name__, sys.argv)",
+        "def fail():\n    raise ValueError(__file__)",
+        "fail()",
+    )
+    Path("train.ipynb").write_bytes(notebook(*cells))
+    order = Order(
+        "reference", str(tmp_path), Script("train.ipynb", ("--steps=5",)), False, 1, recorded="reference", python="old"
+    )
+    command = run.side_command(order)
+    with subprocess.Popen(
+        [sys.executable, NO_TENSORFLOW, *command[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:  # whose standard input stays open: the recorder ends with it
+        assert process.stdout
+        printed = process.stdout.read()
+
+    assert (process.returncode, printed) == (1, "__main__ ['train.ipynb', '--steps=5']\n")
+    (error,) = Trace(tmp_path / "reference").events("error")
+    file = tmp_path / "train.ipynb"
+    assert error["lines"] == [
+        f"{file}:cell 3:1 in <module>: fail()",
+        f"{file}:cell 2:2 in fail: raise ValueError(__file__)",
+        f"ValueError: {file}",
+    ]
+
+
+def test_a_notebook_that_fails_on_the_reference_is_exported_by_the_command_of_the_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    notebook_file = tmp_path / "train.ipynb"
+    notebook_file.write_bytes(notebook("x = 1"))
+    with pytest.raises(BridgeError) as failure:
+        run.compare(Script(str(notebook_file)), reference="false")
+    export = f"jupyter nbconvert --to script {notebook_file} && false {tmp_path / 'train.py'}"
+    assert f"this command shows: {export};" in str(failure.value)
+
+
+def test_ctrl_c_says_that_the_rest_follows_however_many_sides_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers: list[Callable[[], None]] = []
+    monkeypatch.setattr("signal.signal", lambda _, handler: handlers.append(handler))
+    run._end_at_interrupt(SimpleNamespace(send_signal=lambda _: None))  # type: ignore[arg-type]
+    handlers[0]()
+    assert (
+        "the recording ends with this step, and the rest of the comparison follows. Ctrl-C again ends it.\n"
+        in capsys.readouterr().err
+    )
+
+
 @pytest.mark.slow
 def test_the_recorder_counts_no_step_that_finds_no_batch(tmp_path: Path) -> None:
     """The documented k-means example counts such a step by a race, which both paths take away: so the reference has to, too."""
@@ -87,6 +148,7 @@ def test_the_recorder_counts_no_step_that_finds_no_batch(tmp_path: Path) -> None
         "target": str(script),
         "args": [],
         "is_module": False,
+        "cells": "",
     }
     command = [sys.executable, str(HERE / "recorder_here.py"), str(RECORDER), json.dumps(order)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

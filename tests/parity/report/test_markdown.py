@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estimator_bridge.parity.report.markdown import render_markdown
-from estimator_bridge.parity.result import ParityFinding, ParityResult
+from estimator_bridge.parity.result import AnchorWindow, ParityFinding, ParityResult
 from tests.parity.report.conftest import Make
 
 
@@ -56,3 +56,14 @@ def test_any_run_keeps_its_lines(name: str, request: pytest.FixtureRequest) -> N
         spans = line.split("`")
         assert len(spans) % 2 == 1, "each code span is closed"
         assert not any("script" in part for part in spans[::2]), "the user's strings are in code spans"
+
+
+def test_the_first_window_between_anchors_and_those_that_differ_most_are_rows(make: Make) -> None:
+    windows = [AnchorWindow(10 * number, 10, 1e-9 * number, None, "", "within") for number in range(40)]
+    windows[7] = AnchorWindow(70, 10, 0.25, 0.5, "dense|kernel", "outside")
+    lines = render_markdown(make(windows=tuple(windows))).splitlines()
+    rows = [line for line in lines if line.endswith(("| within |", "| outside |"))]
+    assert len(rows) == 20
+    assert rows[:2] == ["| 0 | 10 | 0 | - | `-` | within |", "| 70 | 10 | 2.50e-1 | 5.00e-1 | `dense\\|kernel` | outside |"]
+    assert rows[2].startswith("| 220 |")
+    assert "20 more windows in report.json" in lines

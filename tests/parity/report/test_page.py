@@ -11,6 +11,7 @@ from estimator_bridge import errors
 from estimator_bridge.parity.report.page import render_html
 from estimator_bridge.parity.report.summary import render_json
 from estimator_bridge.parity.result import (
+    AnchorWindow,
     GradientPair,
     LossPoint,
     MetricPair,
@@ -191,6 +192,14 @@ def test_a_rewrites_page_marks_its_anchors_and_shows_the_gradients_of_the_first_
     assert "step after which the new side gets the old values" in source
     places = [source.index(text) for text in ("Gradients of the first step", "dense/kernel", ">64<", "✗ no", "dense/bias")]
     assert places == sorted(places)  # the one that differs comes first
+
+
+def test_a_rewrites_page_has_a_row_for_each_window_between_anchors(make: Callable[..., ParityResult]) -> None:
+    windows = (AnchorWindow(0, 1, 0.0, 1e-7, "dense/bias", "within"), AnchorWindow(1, 9, 0.25, None, "", "outside"))
+    text = " ".join(Page(render_html(make(new_side="new", windows=windows))).text.split())
+    assert "verdict 0 1 0 1.00e-7 dense/bias ✓ within 1 9 2.50e-1 - - ✗ outside" in text
+    assert "more in report.json" not in text
+    assert json.loads(render_json(make(windows=windows)))["windows"][1]["verdict"] == "outside"
 
 
 def test_an_equal_run_has_no_findings_and_says_how_far_inside_it_is(equal_run: ParityResult) -> None:

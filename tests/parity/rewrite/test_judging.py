@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from estimator_bridge.compat.checkpoint.format import trackable
+from estimator_bridge.compat.checkpoint.format.trackable import Node
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading import tensors
+from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.parity.causes.measures import update_fits
 from estimator_bridge.parity.evidence import StepEvidence
 from estimator_bridge.parity.recording.calls import stacked
@@ -159,6 +164,32 @@ def test_a_verdict_takes_less_than_half_a_kilobyte_a_step(tmp_path: Path) -> Non
 
     assert (result.verdict, len(result.losses)) == ("equal", len(losses))
     assert peak < 500 * len(losses)
+
+
+def test_windows_between_anchors_have_their_largest_differences(tmp_path: Path) -> None:
+    """By hand: two updates and a loss that differ, a loss that rounding explains, and a last window without an anchor after it."""
+    old, new = (traced(tmp_path / name, losses) for name, losses in (("old", [2.0] * 5), ("new", [2.0, 2.001, 2.0, 2.0, 4.0])))
+    free = traced(tmp_path / "free", [2.0] * 5)
+    graph = trackable.encode([Node({"w": 1}), trackable.variable("w", "w")])
+    new.write(
+        "paired", matches=[["old_w", "w", "name"]], slots=[], unmatched_old=[], unmatched_new=[], trainable=["w"], warnings=[]
+    )
+    for index, (given, there) in enumerate([(2.0, 2.0), (4.0, 4.5), (8.0, 8.0), (8.5, 10.5), (9.0, 9.0)]):
+        old.write("anchor", index=index, prefix="", size=1)
+        for kind, value in (("anchor", given), ("at", there)):
+            values = {"w": np.float32([1.0, value]), OBJECT_GRAPH: tensors.of_strings([graph], ())}
+            write_tensors(new.folder / "values" / f"{kind}-{index}", values)
+    plan = RewritePlan(Script("new.py"))
+    result = judge_rewrite(old, new, free, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds(rel=1e-5))
+
+    assert [(one.anchor, one.steps, one.variable_rel_diff, one.variable, one.verdict) for one in result.windows] == [
+        (0, 1, 0.125, "old_w", "outside"),
+        (1, 1, 0.0, "old_w", "rounding"),
+        (2, 1, 2.0 / 8.5, "old_w", "outside"),
+        (3, 1, 0.0, "old_w", "within"),
+        (4, 1, None, "", "outside"),
+    ]
+    assert [one.loss_rel_diff for one in result.windows] == pytest.approx([0.0, 0.001 / 2.001, 0.0, 0.0, 0.5])
 
 
 @pytest.mark.parametrize(

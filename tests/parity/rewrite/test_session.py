@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.batches import serialize
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.session import CALL, Session, lockstep
 from estimator_bridge.script.run import Script
 
@@ -115,6 +115,33 @@ def test_numbers_of_an_optimizer_are_read_from_its_configuration_if_it_has_one(
     for trace in (new, old):
         trace.make()
     assert Session(new, old, RewritePlan(Script("new.py")))._configured(Own()) == found
+
+
+def test_a_later_step_reads_only_the_counter_and_the_learning_rate_of_an_optimizer(tmp_path: Path) -> None:
+    """To read all numbers of a Keras optimizer takes longer than a small model's step."""
+
+    class Own:
+        iterations = tf.constant(7)
+        learning_rate = 0.5
+
+        @property
+        def beta_1(self) -> float:
+            raise AssertionError("a number that no later step needs")
+
+        def get_config(self) -> dict[str, Any]:
+            return {}
+
+    new, old = Trace(tmp_path / "new"), Trace(tmp_path / "old")
+    for trace in (new, old):
+        trace.make()
+    session = Session(new, old, RewritePlan(Script("new.py")))
+    session.optimizers, session.index = [Own()], FIRST_STEPS
+    session.begin_step()
+    session.record_loss(0.25)
+    session.end_step()
+
+    step, rates = new.events("step", "rates")
+    assert (step["iterations"], step["loss"], rates["rates"]) == ([7], 0.25, [0.5])
 
 
 def test_a_script_that_trains_after_the_last_step_ends_before_it_evaluates(tmp_path: Path) -> None:

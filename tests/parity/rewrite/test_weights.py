@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 import tf_keras as keras
 
+from estimator_bridge.compat.checkpoint import read_index
+from estimator_bridge.compat.checkpoint.models.object_graph import read_graph
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
@@ -107,3 +109,42 @@ def test_the_lines_for_pairs_by_hand_name_layers_as_the_script_does(tmp_path: Pa
     plan = RewritePlan(Script("new.py"), given=read_map(tmp_path / "pairs.txt"))
     Weights(tmp_path, plan, [model], [], print).give_back(str(old), weights.write("at-0"), "anchor-0")
     assert [float(value.max()) for value in model.get_weights()] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("family", [keras.optimizers, keras.optimizers.legacy])
+def test_later_anchors_leave_tensorflows_checkpoints_out(family: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They took ten times as long as a small model's step; TensorFlow reads what is written in their place."""
+    model = keras.Sequential([keras.layers.Dense(2, name="dense")])
+    optimizer = family.Adam(0.5)
+    model.build([None, 3])
+    build_optimizer(optimizer, model.trainable_variables)
+    model.compile(optimizer, "mse", metrics=["mae"])
+    model.train_on_batch(np.ones([1, 3], np.float32), np.ones([1, 2], np.float32))
+    weights = Weights(tmp_path, RewritePlan(Script("new.py")), [model], [optimizer], print)
+    by_tensorflow = read_index(weights.write("at-0"))
+    written: list[str] = []
+    write = tf.train.Checkpoint.write
+
+    def count(checkpoint: Any, prefix: str) -> Any:
+        written.append(Path(prefix).name)
+        return write(checkpoint, prefix)
+
+    monkeypatch.setattr(tf.train.Checkpoint, "write", count)
+    model.layers[0].set_weights([np.full([3, 2], 7.0), np.full([2], 8.0)])
+    prefix = weights.write("at-1")
+    again = tf.train.Checkpoint(model=keras.Sequential([keras.layers.Dense(2, name="dense")]))
+    again.model.build([None, 3])
+    again.restore(prefix).expect_partial()
+    by_us = read_index(prefix)
+    model.layers[0].set_weights([np.zeros([3, 2]), np.zeros([2])])
+    weights._restore(prefix)
+
+    assert not written
+    assert by_us.entries.keys() == by_tensorflow.entries.keys()
+    assert read_graph(by_us) == read_graph(by_tensorflow)
+    for found in (model, again.model):
+        assert [value.max() for value in found.get_weights()] == [7.0, 8.0]
+
+    model.added = tf.Variable(1.0)
+    weights.write("at-2")
+    assert written == ["at-2"]

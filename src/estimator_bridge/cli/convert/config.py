@@ -25,7 +25,7 @@ _EPILOG = """SOURCE is one of:
   a ConfigProto, as text or binary     session.pbtxt, session.pb
   a TF_CONFIG as JSON                  cluster.json, or env for the environment variable
   a RunConfig as JSON                  {"save_checkpoints_steps": 50, "session_config": {...}, "TF_CONFIG": {...}, ...}
-  a script, with --from-script         it is RUN up to its Estimator's first call
+  a script, with --from-script         it is RUN up to its Estimator's first call; partitioners are read from its text
   with --back: a ModernConfig as JSON or TOML, as this command prints it, a TF_CONFIG, or a plan.toml
 
 examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import subprocess
@@ -10,11 +11,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from estimator_bridge.cli.convert.script_partitioners import find_partitioner
 from estimator_bridge.compat.config.reading.legacy_json import legacy_of
 from estimator_bridge.compat.config.reading.sources import Source
 from estimator_bridge.compat.source.reading import check_path
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.runtime.json_positions import read_object
+from estimator_bridge.script.source_warnings import script_sources
 
 _logger = logging.getLogger(__name__)
 
@@ -27,7 +30,7 @@ def record(script: str, args: Sequence[str]) -> Source:
         args: Arguments of the script.
 
     Returns:
-        The RunConfig, TrainSpec and EvalSpec of the script.
+        The RunConfig, TrainSpec and EvalSpec of the script, and the partitioner that its text makes.
 
     Raises:
         BridgeError: The script is missing, ends before it calls an Estimator, or fails.
@@ -48,7 +51,8 @@ def record(script: str, args: Sequence[str]) -> Source:
         if not out.exists():
             _refuse(script, done)
         document = read_object(out.read_text(encoding="utf-8"), script)
-    return Source(script, "run-config", lambda name: script, legacy_of(document))
+    legacy = dataclasses.replace(legacy_of(document), partitioner=find_partitioner(script_sources(script, is_module=False)))
+    return Source(script, "run-config", lambda name: script, legacy)
 
 
 def _environment() -> dict[str, str]:

@@ -4,11 +4,13 @@ This file runs by another interpreter, from Python 3.6 on, and imports nothing b
 writes the trace that ``recording/trace.py`` describes, in the same format as the legacy side does.
 """
 
+import ast
 import atexit
 import functools
 import glob
 import inspect
 import json
+import linecache
 import os
 import random
 import re
@@ -18,6 +20,7 @@ import signal
 import sys
 import threading
 import traceback
+import types
 import weakref
 import zlib
 from collections import Counter, defaultdict
@@ -402,6 +405,18 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def run_cells(notebook: str, file: str) -> None:
+    """Runs the cells of a notebook, which share their names, as a script."""
+    main_module = sys.modules["__main__"] = types.ModuleType("__main__")
+    main_module.__dict__.update(__file__=os.path.abspath(notebook), display=print)
+    with open(file, encoding="utf-8") as cells:
+        for name, text in json.load(cells):
+            lines = text.splitlines(True)[1:]
+            linecache.cache[name] = len(text), None, lines, name  # for tracebacks and AutoGraph
+            tree = ast.increment_lineno(ast.parse(text, name), -1)
+            exec(compile(tree, name, "exec", dont_inherit=True), main_module.__dict__)  # noqa: S102 -- it runs scripts
+
+
 def main(text: str) -> None:
     """Runs the script of an order."""
     order = json.loads(text)
@@ -418,10 +433,14 @@ def main(text: str) -> None:
             runpy.run_module(order["target"], run_name="__main__", alter_sys=True)
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(order["target"]))
-            runpy.run_path(order["target"], run_name="__main__")
+            if order["cells"]:
+                run_cells(order["target"], order["cells"])
+            else:
+                runpy.run_path(order["target"], run_name="__main__")
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame[0]]
-        own = ["{}:{} in {}: {}".format(*frame) for frame in frames if os.path.basename(frame[0]) != "runpy.py"][1:]
+        ours = (__file__, runpy.__file__)
+        own = ["{}:{} in {}: {}".format(*frame) for frame in frames if frame[0] not in ours]
         lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[:4]
         trace.write("error", lines=own + lines)
         raise

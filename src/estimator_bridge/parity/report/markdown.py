@@ -44,6 +44,7 @@ def render_markdown(result: ParityResult) -> str:
         rows = [(_code(name), *values) for name, *values in map(summary.spell_equivalence, result.equivalence[:MOST_METRICS])]
     if rows:
         lines += [_row(header), _row(["---"] * len(header)), *map(_row, rows), ""]
+    lines += _windows(result)
     versions = ", ".join(
         f"{name} {value}" for name, value in result.environment.items() if name in {"estimator-bridge", "tensorflow"}
     )
@@ -55,6 +56,16 @@ def render_markdown(result: ParityResult) -> str:
     )
     lines.append(f"{equal}; {result.mode}{'; ' if versions else ''}{versions}")
     return "\n".join(lines) + "\n"
+
+
+def _windows(result: ParityResult) -> Iterator[str]:
+    """Yields the lines of the table of windows between anchors; none without anchors."""
+    shown = summary.shown_windows(result)
+    if shown:
+        rows = ((*numbers, _code(name), verdict) for *numbers, name, verdict in map(summary.spell_window, shown))
+        yield from (_row(summary.WINDOW_HEADER), _row(["---"] * len(summary.WINDOW_HEADER)), *map(_row, rows), "")
+        more = len(result.windows) - len(shown)
+        yield from [f"{spelling.count(more, 'more window')} in report.json", ""] if more else []
 
 
 def _rows(result: ParityResult) -> Iterator[tuple[str, ...]]:

@@ -67,6 +67,8 @@ def render_html(result: ParityResult) -> str:
         metrics=_metric_rows(final, result),
         all_metrics=_metric_rows(earlier, result),
         predictions=[(group, *beside(group)) for group in summary.worst_predictions(result)[:MOST_METRICS]],
+        windows=list(map(summary.spell_window, summary.shown_windows(result))),
+        window_header=summary.WINDOW_HEADER,
         gradients=sorted(result.gradients, key=lambda pair: not pair.differs)[:MOST_GRADIENTS],
         variables=variable_table(result),
         summary=totals,

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from estimator_bridge.parity.report import spelling
 from estimator_bridge.parity.result import (
+    AnchorWindow,
     Level,
     LossPoint,
     MetricEquivalence,
@@ -33,6 +34,8 @@ _WHERE = {
     "calls": "in the calls that they make",
 }
 _VALUES: dict[Level, str] = {"loss": "losses", "metric": "metrics", "variable": "variables", "prediction": "predictions"}
+WINDOW_HEADER = ("anchor step", "steps", "max rel_diff of losses", "max rel_diff of variables", "variable", "verdict")
+MOST_WINDOWS = 20  # of a report's table; report.json has all
 State = Literal["outside", "one-sided", "inside"]
 
 
@@ -476,6 +479,46 @@ def worst_variables(result: ParityResult) -> list[VariableDiff]:
         return group, -severity(variable.max_abs_diff or 0.0), variable.name
 
     return sorted(result.variables, key=rank)
+
+
+def shown_windows(result: ParityResult) -> list[AnchorWindow]:
+    """Chooses the windows between anchors that a report shows.
+
+    Args:
+        result: Result of a comparison with a rewrite.
+
+    Returns:
+        At most ``MOST_WINDOWS`` in the order of their steps: the first one, and of the others those that differ most.
+
+    Example:
+        >>> from estimator_bridge.parity.result import AnchorWindow, ParityResult, Thresholds
+        >>> windows = tuple(AnchorWindow(step, 1, step / 1e9, None, "", "within") for step in range(100))
+        >>> [window.anchor for window in shown_windows(ParityResult((), "replay", "equal", Thresholds(), windows=windows))][:3]
+        [0, 81, 82]
+    """
+
+    def rank(number: int) -> tuple[bool, int, float, float]:
+        window = result.windows[number]
+        verdict = ("outside", "rounding", "within").index(window.verdict)
+        return number > 0, verdict, -severity(window.loss_rel_diff), -severity(window.variable_rel_diff or 0.0)
+
+    return [result.windows[number] for number in sorted(sorted(range(len(result.windows)), key=rank)[:MOST_WINDOWS])]
+
+
+def spell_window(window: AnchorWindow) -> tuple[str, ...]:
+    """Spells the anchor, the number of steps, the differences of losses and of variables, and the verdict of a window.
+
+    Args:
+        window: Window between anchors.
+
+    Example:
+        >>> from estimator_bridge.parity.result import AnchorWindow
+        >>> spell_window(AnchorWindow(10, 10, 2e-7, 1e-6, "dense/bias", "within"))
+        ('10', '10', '2.00e-7', '1.00e-6', 'dense/bias', 'within')
+    """
+    part = "-" if window.variable_rel_diff is None else spelling.difference(window.variable_rel_diff)
+    loss = spelling.difference(window.loss_rel_diff)
+    return f"{window.anchor:,}", f"{window.steps:,}", loss, part, window.variable or "-", window.verdict
 
 
 def worst_predictions(result: ParityResult) -> list[PredictionGroup]:

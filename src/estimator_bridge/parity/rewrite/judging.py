@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 import math
@@ -15,13 +16,13 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.cause import shown_name
-from estimator_bridge.parity.causes.measures import gradient_fits, known_elements, noise, update_fits
+from estimator_bridge.parity.causes.measures import Fit, gradient_fits, known_elements, noise, update_fits
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
 from estimator_bridge.parity.causes.table import first_cause
-from estimator_bridge.parity.evidence import Evidence, MetricEvidence
+from estimator_bridge.parity.evidence import Evidence, MetricEvidence, StepEvidence
 from estimator_bridge.parity.exports.rewritten import export_findings
 from estimator_bridge.parity.judge import (
     evaluation_label,
@@ -34,7 +35,9 @@ from estimator_bridge.parity.judge import (
 )
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.report.spelling import first_three
+from estimator_bridge.parity.report.summary import measure, severity
 from estimator_bridge.parity.result import (
+    AnchorWindow,
     GradientPair,
     LossPoint,
     MetricPair,
@@ -44,6 +47,7 @@ from estimator_bridge.parity.result import (
     Thresholds,
     VariableDiff,
     Verdict,
+    WindowVerdict,
     rel_diff,
 )
 from estimator_bridge.parity.rewrite.gathering import NewNames, gather, minimizes_another_loss, old_losses, values_at
@@ -58,6 +62,7 @@ OWN_PARTING = 3.0  # largest multiple of the way that a variable parts by itself
 _COUNTS = re.compile(r"(^|/)(beta[12]_power|global_step)(_\d+)?$")
 """Variables that follow from the number of steps."""
 _ENOUGH_UPDATES = 3  # of a variable that differ: some gradients are rounding in single steps
+TINY = 1e-30  # divisor for a variable of zeros
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
 
 
@@ -195,6 +200,7 @@ def judge_rewrite(
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
+        windows=tuple(_windows(new, names, evidence, losses, ordered, rounded)),
         gradients=tuple(_gradients(evidence)),
         predictions=tuple(outputs),
     )
@@ -220,6 +226,49 @@ def _grown_from_rounding(
         if _may_be_rounding(point, thresholds) and abs(point.legacy - point.modern) <= ROUNDING_GROWTH * largest:
             explained.add(point)
     return explained
+
+
+def _windows(
+    new: Trace,
+    names: NewNames,
+    evidence: Evidence,
+    losses: Sequence[LossPoint],
+    findings: Sequence[ParityFinding],
+    rounded: Collection[LossPoint],
+) -> Iterator[AnchorWindow]:
+    """Yields the steps between the anchors of a rewrite."""
+    first = zip(evidence.old.steps, evidence.new.steps, strict=False)
+    updates = [evidence.start + pair[0].index for pair in first if any(fit.differs for fit in _weight_fits(evidence, *pair))]
+    outside = sorted([*updates, *(finding.step for finding in findings if finding.step is not None)])
+    by_rounding = sorted(point.step for point in rounded)
+    ignored = evidence.slots | _rounding_alone(evidence)
+    ends = dict.fromkeys([*evidence.anchored, len(losses)])
+    for before, after in itertools.pairwise([0, *(index for index in ends if 0 < index <= len(losses))]):
+        points = losses[before:after]
+        steps = points[0].step, points[-1].step
+        verdict: WindowVerdict = (
+            "outside" if _has_any(outside, *steps) else "rounding" if _has_any(by_rounding, *steps) else "within"
+        )
+        largest = max((measure(point.legacy, point.modern, Thresholds()).rel_diff for point in points), key=severity)
+        part, name = _largest_part(new, names, ignored, after)
+        yield AnchorWindow(evidence.start + before, len(points), largest, part, name, verdict)
+
+
+def _has_any(ordered: Sequence[int], first: int, last: int) -> bool:
+    """Returns True if one of some ordered numbers lies between two others."""
+    return bisect.bisect_left(ordered, first) < bisect.bisect_right(ordered, last)
+
+
+def _largest_part(new: Trace, names: NewNames, ignored: Collection[str], index: int) -> tuple[float | None, str]:
+    """Returns the largest difference of a variable at an anchor, as a share of its largest value, and its name; (None, "") without one."""
+    here, there = (values_at(new, names, kind, index) for kind in ("anchor", "at"))
+    both = [(name, value, there[name]) for name, value in here.items() if name in there and name not in ignored]
+    parts = [
+        (max_abs_diff(value, other) / max(float(np.max(np.abs(value))), TINY), name)
+        for name, value, other in both
+        if value.size and np.issubdtype(value.dtype, np.floating) and value.shape == other.shape
+    ]
+    return max(parts, key=lambda part: severity(part[0]), default=(None, ""))
 
 
 def _may_be_rounding(point: LossPoint, thresholds: Thresholds) -> bool:
@@ -290,7 +339,7 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     ignored: set[str] = set()
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
         ignored |= noise(here.gradients(), there.gradients())
-        fits = [fit for fit in update_fits(here, there) if fit.name not in evidence.slots]
+        fits = _weight_fits(evidence, here, there)
         outside = [fit.spelled if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs]
         if outside:
             message = f"The update of {len(outside)} of {len(fits)} variables differs from the same values; new / old: "
@@ -299,6 +348,11 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
             break
     note = f"The gradients of {first_three(sorted(ignored))} are rounding, so their updates are not compared."
     return findings, [note] if ignored else []
+
+
+def _weight_fits(evidence: Evidence, old: StepEvidence, new: StepEvidence) -> list[Fit]:
+    """Returns the updates of a step, without those of slots."""
+    return [fit for fit in update_fits(old, new) if fit.name not in evidence.slots]
 
 
 def _final_variables(
@@ -344,11 +398,16 @@ def _elsewhere(
 ) -> tuple[list[str], list[str]]:
     """Returns the variables that are trained between two anchors, and those of them that are not where the old script has them."""
     start, here, there, own = _between(new, names, before, after, shaken)
-    first = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
-    ignored = set().union(*(noise(one.gradients(), other.gradients()) for one, other in first))
+    first, ignored = list(zip(evidence.old.steps, evidence.new.steps, strict=False)), _rounding_alone(evidence)
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     known = {name: known_elements(name, np.shape(here[name]), first) for name in trained}
     return trained, [name for name in trained if is_elsewhere(*(side[name][known[name]] for side in (start, here, there, own)))]
+
+
+def _rounding_alone(evidence: Evidence) -> set[str]:
+    """Returns the variables whose gradients are rounding in one of the first steps."""
+    pairs = zip(evidence.old.steps, evidence.new.steps, strict=False)
+    return set().union(*(noise(here.gradients(), there.gradients()) for here, there in pairs))
 
 
 def _kept_elsewhere(

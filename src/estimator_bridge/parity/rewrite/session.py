@@ -462,15 +462,14 @@ class Session:
         if len(set(losses)) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")
         used = [optimizer for optimizer in self.optimizers if id(optimizer) in self._updated] or self.optimizers
-        described = [self._describe(optimizer) for optimizer in used]
-        counted = [one["iterations"] for one in described]
+        counted = [int(optimizer.iterations.numpy()) for optimizer in used]
         self.trace.write("step", call=CALL, step=self._start + self.index, loss=losses[0], iterations=counted)
         if self.index == 1:
             for forward in reversed(self._forward):
                 forward.write(self.trace.folder / "values")
-        self._write_rates([one["hyperparameters"].get("learning_rate") for one in described])
+        self._write_rates(list(map(self._rate, used)))
         if self.index <= FIRST_STEPS:
-            self._write_first(described)
+            self._write_first(list(map(self._describe, used)))
         if self.weights is not None and self.index in self._anchors and not self.plan.is_free:
             self._give_back(self._anchors[self.index], self.index)
 
@@ -490,8 +489,8 @@ class Session:
     def _describe(self, optimizer: Any) -> dict[str, Any]:
         found = self._configured(optimizer)
         found |= {name: float(value) for name in _NUMBERS if (value := _number(optimizer, name)) is not None}
-        if id(optimizer) in self._applied_rates:
-            found["learning_rate"] = self._applied_rates[id(optimizer)]
+        if (rate := self._rate(optimizer)) is not None:
+            found["learning_rate"] = rate
         family = "legacy" if "legacy" in type(optimizer).__module__ else "new"
         return {
             "name": type(optimizer).__name__,
@@ -500,6 +499,13 @@ class Session:
             "iterations": int(optimizer.iterations.numpy()),
             "variables": self._updated.get(id(optimizer), []),
         }
+
+    def _rate(self, optimizer: Any) -> float | None:
+        """Returns the learning rate of an optimizer's last update, else that which it has."""
+        if id(optimizer) in self._applied_rates:
+            return self._applied_rates[id(optimizer)]
+        value = _number(optimizer, "learning_rate")
+        return self._configured(optimizer).get("learning_rate") if value is None else float(value)
 
     def _configured(self, optimizer: Any) -> dict[str, float]:
         """Returns the numbers that an optimizer of the script's own has in its configuration alone."""

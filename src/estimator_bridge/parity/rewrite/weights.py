@@ -13,15 +13,21 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from estimator_bridge.compat.checkpoint import ConversionReport, convert, read_index
-from estimator_bridge.compat.checkpoint.models.object_graph import read_object_model
+from estimator_bridge.compat.checkpoint import ConversionReport, Index, convert, read_index
+from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.models.object_graph import read_graph, read_object_model
 from estimator_bridge.compat.checkpoint.names.matching import Named, match
+from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 from estimator_bridge.compat.checkpoint.writing.publish import Options, write_tensors
+from estimator_bridge.compat.checkpoint.writing.staging import ScratchDisk
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.rewrite.feeding import Say, is_regrouped
 from estimator_bridge.parity.rewrite.plan import RewritePlan
+from estimator_bridge.parity.values import read_value
 
+_SCRATCH = Options(update_state=False, overwrite=True)
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
@@ -59,7 +65,10 @@ class Weights:
             **dict(zip(names, models, strict=False)), **dict(zip(kept, optimizers, strict=False))
         )
 
-        self._keys = _keys_of_namesakes(self._checkpoint)
+        self._paths: dict[int, tuple[Any, str]] = {}  # what the checkpoint consisted of when TensorFlow wrote it last
+        self._graph = b""  # its object graph
+        self._variables: dict[str, Any] = {}  # key -> variable; empty if only TensorFlow can read and write all values
+        self._keys = _keys_of_namesakes(_paths_of(self._checkpoint))
 
     def name_of(self, variable: Any) -> str:
         """Returns the name of a variable; for several of one name, e.g. of layers in modules, the key in checkpoints."""
@@ -69,7 +78,18 @@ class Weights:
         """Writes the present values; returns the prefix."""
         for optimizer in self._optimizers:
             vars(optimizer).pop("_coalesced_children", None)  # Keras keeps those of an optimizer that had no slots yet
-        return str(self._checkpoint.write(str(self._folder / name)))
+        prefix = str(self._folder / name)
+        paths = _paths_of(self._checkpoint)
+        if self._variables and _content(paths) == _content(self._paths):
+            # TensorFlow would take longer than a step of a small model.
+            values: dict[str, Any] = {key: _tensor(variable) for key, variable in self._variables.items()}
+            values[OBJECT_GRAPH] = tensors.of_strings([self._graph], ())
+            write_tensors(prefix, values, _SCRATCH, ScratchDisk())
+            return prefix
+        self._checkpoint.write(prefix)
+        index = read_index(prefix)
+        self._paths, self._variables, (self._graph, _) = paths, _variables_of(index, paths), read_graph(index)
+        return prefix
 
     def give_back(self, source: str, like: str, name: str) -> ConversionReport:
         """Gives the variables the values of a checkpoint of the old script.
@@ -98,12 +118,21 @@ class Weights:
         elif step == self._first_step:  # a training that does not count its steps; the new one's bias corrections go on
             kept += [optimizer.iterations for optimizer in self._optimizers]
         before = [variable.numpy() for variable in kept]
-        self._checkpoint.restore(target).expect_partial()
+        self._restore(target)
         for variable, value in zip(kept, before, strict=True):
             variable.assign(value)
         if self._plan.is_shaken:
             self._shake()
         return report
+
+    def _restore(self, prefix: str) -> None:
+        """Gives the variables the values of a checkpoint, as far as it has them."""
+        if not self._variables:
+            self._checkpoint.restore(prefix).expect_partial()
+            return
+        index = read_index(prefix)
+        for key in self._variables.keys() & index.entries.keys():
+            self._variables[key].assign(read_value(index, key))
 
     def _shake(self) -> None:
         """Changes each weight by about a unit in its last place, up or down."""
@@ -130,6 +159,7 @@ class Weights:
             forget_bias=self._plan.forget_bias,
             allow_unmatched=True,
             overwrite=True,
+            is_scratch=True,
             learning_rate=self._momentum_rate(),
         )
 
@@ -161,13 +191,13 @@ class Weights:
 
     def _with_new_shapes(self, source: str) -> str:
         """Returns the prefix of a copy of a checkpoint, with regrouped variables and slots."""
-        reader = tf.train.load_checkpoint(source)
-        values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+        index = read_index(source)
+        values = {name: read_value(index, name) for name in index.entries}
         for name, (_, shape) in self._regrouped.items():
             same = [key for key, value in values.items() if key == name or key.startswith(f"{name}/")]
             values |= {key: values[key].reshape(shape) for key in same if values[key].size == math.prod(shape)}
         prefix = self._folder / "regrouped"
-        write_tensors(prefix, values, Options(update_state=False, overwrite=True))
+        write_tensors(prefix, values, _SCRATCH, ScratchDisk())
         return str(prefix)
 
     def _momentum_rate(self) -> float | None:
@@ -204,24 +234,77 @@ def _names(prefix: str) -> dict[str, str]:
     return {variable.key: variable.name for variable in variables if variable.name and counts[variable.name] == 1}
 
 
-def _keys_of_namesakes(checkpoint: Any) -> dict[int, str]:
-    """Returns the keys in a checkpoint of those variables that have the name of another one."""
+def _tensor(variable: Any) -> tensors.Tensor:
+    """Returns a variable as a tensor to write, whose bytes are copied when it is written: not those of all variables at once."""
+    number, shape = dtypes.number(variable.dtype.name), tuple(variable.shape)
+    return tensors.Tensor(number, shape, dtypes.num_bytes(number, shape), lambda: [variable.numpy().tobytes()])
+
+
+def _variables_of(index: Index, paths: Mapping[int, tuple[Any, str]]) -> dict[str, Any]:
+    """Returns the variable of each key of a checkpoint; none if it has other values or those of other variables.
+
+    Args:
+        index: Index of the checkpoint, which has the present values.
+        paths: Things that were written, and their paths.
+    """
+    found = {f"{path}{_VALUE}": thing for thing, path in paths.values() if isinstance(thing, tf.Variable)}
+    if found.keys() != index.entries.keys() - {OBJECT_GRAPH}:
+        return {}
+    is_same = all(
+        dtypes.dtype(index.entries[key].dtype).size and read_value(index, key).tobytes() == variable.numpy().tobytes()
+        for key, variable in found.items()
+    )
+    return found if is_same else {}
+
+
+def _paths_of(checkpoint: Any) -> dict[int, tuple[Any, str]]:
+    """Returns the id of each thing that a checkpoint writes -> the thing, and its path."""
     view = tf.train.TrackableView(checkpoint)
     paths: dict[int, tuple[Any, str]] = {id(checkpoint): (checkpoint, "")}
     waiting = [checkpoint]
     for thing in waiting:  # the nearest path to each, as TensorFlow takes it
         for name, child in view.children(thing).items():
             if id(child) not in paths:
-                paths[id(child)] = child, f"{paths[id(thing)][1]}/{name.replace('.', '..').replace('/', '.S')}"
+                paths[id(child)] = child, f"{paths[id(thing)][1]}/{_escaped(name)}".lstrip("/")
                 waiting.append(child)
+    known = list(paths.values())
+    for optimizer, path in known:  # a legacy one keeps its slots beside their variables
+        for name in getattr(optimizer, "get_slot_names", list)():
+            for variable, owner in known:
+                slot = _slot(optimizer, variable, name)
+                if slot is not None:
+                    paths.setdefault(id(slot), (slot, f"{owner}/.OPTIMIZER_SLOT/{path}/{_escaped(name)}"))
+    return paths
+
+
+def _content(paths: Mapping[int, tuple[Any, str]]) -> list[tuple[str, Any]]:
+    """Returns each path with its variable, or with the type of anything else: TensorFlow makes some lists anew each time."""
+    return [(path, id(thing) if isinstance(thing, tf.Variable) else type(thing)) for thing, path in paths.values()]
+
+
+def _escaped(name: str) -> str:
+    return name.replace(".", "..").replace("/", ".S")
+
+
+def _slot(optimizer: Any, variable: Any, name: str) -> Any:
+    """Returns a variable's slot in a legacy optimizer; None if it has none."""
+    if not isinstance(variable, tf.Variable):
+        return None
+    with contextlib.suppress(AttributeError, KeyError):  # as TensorFlow asks for it
+        return optimizer.get_slot(variable, name)
+    return None
+
+
+def _keys_of_namesakes(paths: Mapping[int, tuple[Any, str]]) -> dict[int, str]:
+    """Returns the keys in a checkpoint of those variables that have the name of another one."""
     found = {key: (thing.name, path) for key, (thing, path) in paths.items() if isinstance(thing, tf.Variable)}
     counts = Counter(name for name, _ in found.values())
-    return {key: f"{path[1:]}{_VALUE}" for key, (name, path) in found.items() if counts[name] > 1}
+    return {key: f"{path}{_VALUE}" for key, (name, path) in found.items() if counts[name] > 1}
 
 
 def _global_step(prefix: str) -> int | None:
-    reader = tf.train.load_checkpoint(prefix)
-    return int(reader.get_tensor("global_step")) if reader.has_tensor("global_step") else None
+    index = read_index(prefix)
+    return int(read_value(index, "global_step")) if "global_step" in index.entries else None
 
 
 def _ambiguous(report: ConversionReport, names: Mapping[str, str]) -> BridgeError:

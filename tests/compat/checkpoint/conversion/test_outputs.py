@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -98,3 +99,13 @@ def test_a_keras_process_that_dies(old: Path, tmp_path: Path, monkeypatch: pytes
 def test_a_map_needs_a_model(old: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no model to map to"):
         convert(old, tmp_path / "m", given={"scope/dense/bias": "dense/bias"})
+
+
+def test_a_scratch_checkpoint_waits_for_no_disk(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison makes hundreds of them, and to wait for the disk takes longer than the rest."""
+    convert(old, tmp_path / "kept" / "m", to="name-based")
+    monkeypatch.setattr(os, "fsync", lambda *_: pytest.fail("it waits"))
+    convert(old, tmp_path / "scratch" / "m", to="name-based", is_scratch=True)
+    kept = contents(tmp_path / "kept")
+    assert kept.pop("checkpoint")
+    assert contents(tmp_path / "scratch") == kept

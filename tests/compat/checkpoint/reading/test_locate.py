@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from estimator_bridge.compat.checkpoint.errors import NotFoundError
-from estimator_bridge.compat.checkpoint.reading.locate import resolve
+from estimator_bridge.compat.checkpoint.reading.locate import resolve, v1
+from estimator_bridge.compat.checkpoint.writing.opening import open_checkpoint
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 
 
@@ -94,3 +97,20 @@ def test_a_file_of_keras_beside_checkpoints_is_told_what_reads_it(model_dir: Pat
     message = refusal(path)
     assert "convert checkpoint" in message
     assert "model.ckpt-50" not in message
+
+
+def test_brackets_of_a_name_are_no_pattern(tmp_path: Path) -> None:
+    golden = Path(__file__).parents[3] / "golden" / "checkpoints"
+    for shard in golden.glob("v1-sharded.ckpt-*"):
+        shutil.copy(shard, tmp_path / shard.name.replace("v1-sharded.ckpt", "model[1].ckpt"))
+    prefix = tmp_path / "model[1].ckpt"
+
+    assert v1(prefix) == prefix
+    with open_checkpoint(prefix) as found, open_checkpoint(golden / "v1-sharded.ckpt") as expected:
+        assert found.entries.keys() == expected.entries.keys()
+
+
+def test_a_name_of_many_brackets_is_refused_at_once(tmp_path: Path) -> None:
+    started = time.process_time()
+    refusal(tmp_path / ("[" * 12_000))
+    assert time.process_time() - started < 2

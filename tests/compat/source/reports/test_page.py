@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from estimator_bridge.compat.source.checking import FileReport
 from estimator_bridge.compat.source.reports.page import Blocker, Stage, count_by_folder, find_blockers, render_page, stage_of
+from estimator_bridge.compat.source.verdicts import Verdict
 from tests.compat.source.reading import judge
 from tests.compat.source.reports.pages import read
 from tests.notebooks import notebook
@@ -50,3 +52,17 @@ def test_the_page_is_well_formed_offline_and_escaped() -> None:
     text = re.sub(r"\s+", " ", shown)
     assert "1 of 5 files need no human" in text
     assert "line 2 of cell 2: human: tf.also_gone: " in text
+
+
+def test_with_a_baseline_all_that_stands_stops_files_and_the_new_are_counted() -> None:
+    new = [dataclasses.replace(report, findings=report.findings if "two" in report.path else ()) for report in reports()]
+    text = re.sub(r"\s+", " ", read(render_page(new, "2.21.0", standing=reports())).text)
+    gone = next(one for one in find_blockers(reports()) if one.symbol == "tf.gone")
+
+    assert "findingsnewfilesstopped by" in text
+    assert f"tf.gone (TensorFlow){gone.message} 3221" in text
+    assert "3 of 5 files have nothing new that needs a human" in text
+
+
+def test_without_a_baseline_nothing_is_new() -> None:
+    assert "findingsfiles" in read(render_page(reports(), "2.21.0", Verdict.HUMAN)).text

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.modern.jobs import PATHS, assert_close, engine, estimator, saved
+from estimator_bridge.modern.graph import model_graph
+from tests.modern.jobs import PATHS, assert_close, engine, estimator, minimizing, regression_input, saved, v1
+
+from estimator_bridge.modern.training.parameter_servers.shared_transplant import SharedTransplant  # isort: skip -- needs Keras 2
 from tests.running import estimator_bridge_command, python_output
 
 JOB = Path(__file__).parents[4] / "benchmarks" / "jobs" / "large_variables.py"
@@ -90,11 +93,29 @@ def test_another_number_of_parameter_servers_and_slices_goes_on(folders: dict[st
 
 @pytest.mark.slow
 def test_an_export_holds_a_slice_at_a_time(tmp_path: Path) -> None:
-    """Of a table of 256 MB in four slices; the export of the legacy path takes a little more than the table."""
-    rows = 1_000_000
+    """At most the largest and a fifth, of a table in four slices; the export of the legacy path takes a little more than the table."""
+    rows = 4_000_000
     launched("modern", tmp_path / "model", 2, rows=rows)
     words = ["--path", "modern", JOB, "--model_dir", tmp_path / "model", "--rows", rows, "--export", tmp_path / "export"]
     ended = estimator_bridge_command("run", *words, cwd=tmp_path)
     assert ended.code == 0, ended.err[-4000:]
     (peak,) = (tmp_path / "export").glob("*/peak")
-    assert float(peak.read_text()) * 2**20 < 0.5 * rows * 64 * 4
+    assert float(peak.read_text()) * 2**20 <= 1.2 * rows / 4 * 64 * 4
+
+
+def test_other_trainers_pause_before_a_value_is_saved(tmp_path: Path) -> None:
+    """A step that ends while the chief waits for it is saved whole; before and after a training nobody has to pause."""
+    made = estimator(minimizing(lambda: v1.train.GradientDescentOptimizer(0.1)), tmp_path)
+    transplant = SharedTransplant(model_graph.build(made, regression_input, model_graph.TRAIN, None))
+    paused: list[int] = []
+
+    def end_step() -> None:
+        paused.append(transplant.global_step.assign_add(5).numpy())
+
+    for interrupt, step in ((None, 0), (end_step, 5)):
+        transplant.interrupt = interrupt
+        transplant.save(transplant.saved(), str(tmp_path / f"model-{step}"))
+        assert tf.train.load_variable(str(tmp_path / f"model-{step}"), "global_step") == step
+    assert paused == [5]
+    transplant.pause()
+    assert paused == [5, 10]

@@ -249,11 +249,12 @@ class _Analysis:
             if self._script.called(call) == VARIABLE:
                 message = "the network and the updates make it by one function; write two"
                 raise UnconvertibleError(call, "tf.Variable", message)
-        used = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted, *self._of_specs()}
+        used_in_class = {*network, *loss, *(evaluation[0] if evaluation else ()), *measured, *predicted}
+        used = used_in_class | self._of_specs()
         return ModelFunction(
             self._function, self._features, self._labels, self._params, tuple(self._more), self._tests,
             tuple(self._in_order(network)), frozenset(self._found.reached(network)[0]), self._reads_labels, tuple(scopes_with_returns(self._script, self._body)), tuple(loss), loss_value, evaluation, tuple(measured), tuple(found), kept_metrics, tuple(self._received), tuple(predicted), predictions, self._predicts_anew,
-            updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used)),
+            updates.prepared, updates.optimizer, tuple(kept), tuple(self._initial), (*updates.notes, *self._notes(used, {*kept, *used_in_class})),
             tuple(self._inlined), self._signatures.names(), self._keras.makes, self._untold, frozenset(self._checks.frozen),
             self._found.reached(network)[1] if self._shim else None, self._found.reached([*kept, *([*measured, kept_metrics] if kept_metrics else [])])[1],
         )  # fmt: skip
@@ -526,8 +527,10 @@ class _Analysis:
             for each in made
         )
 
-    def _notes(self, used: set[Statement]) -> Iterator[Change]:
-        for statement in self._left_out(used):
+    def _notes(self, used: set[Statement], kept: Container[Statement]) -> Iterator[Change]:
+        blocks = [one for one in self._of_specs() if isinstance(one, cst.With) and one not in kept]
+        shown = [one for one in unwrapped(blocks) if self._effects.only_tells(one)]
+        for statement in [*self._left_out(used), *shown]:
             what, message = code(statement).strip().splitlines()[-1], "left out: no loss, metric or prediction needs it"
             yield Change(self._script.line(statement), what, Outcome.APPROXIMATE, message)
         if self._tests.asks_labels:
