@@ -116,7 +116,9 @@ _STAYS: dict[str, str] = {
     "tensorflow.keras.estimator.": "there is no fixer for it; see the how-to guide on finishing by hand",
     "tensorflow.layers.": _OUTSIDE,
     "tensorflow.get_variable": _OUTSIDE,
-    "tensorflow.Session": "there are no sessions; call the function on values",
+    **dict.fromkeys(
+        ("tensorflow.Session", "tensorflow.InteractiveSession"), "there are no sessions; call the function on values"
+    ),
     "tensorflow.train.MonitoredTrainingSession": "there are no sessions; train by fit",
     "tensorflow.train.Server": "Keras starts no servers; make the model under a tf.distribute strategy, whose tasks TF_CONFIG names",
     "tensorflow.train.replica_device_setter": "a strategy places the variables; make the model under tf.distribute.ParameterServerStrategy",
@@ -218,7 +220,8 @@ def convert(
     found = convert_with(False)
     if shim and not found.complete:
         kept = convert_with(True)
-        found = found if found.models and len(found.models) >= len(kept.models) else kept
+        is_better = (len(kept.models), -kept.marks) > (len(found.models), -found.marks)
+        found = kept if is_better or not found.models else found
     return found.in_lines(lines) if above != text else found
 
 
@@ -318,9 +321,22 @@ def _converted(
     models = {name: one.name.value for name, one in classes.items()}
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
-    is_kept = shim and not any(_model_functions(script))  # a module of what makes the network of another one
+    known = {*classes, *inside, *(name for one in whole.values() for name in one.reached)}
+    keeps = bool(whole) or any(SHIM in cst.Module([one]).code for one in classes.values())
+    names = [*_model_functions(script)]  # without one, it is a module of what makes the network of another one
+    is_kept = shim and (known.issuperset(names) if keeps else not names)  # a kept network may look its functions up
     moved = script.module.visit(
-        _Calls(script, calls, classes, whole, _unused(script, inside, classes) - {*imported}, shimmed, norms, is_kept, changes)
+        _Calls(
+            script,
+            calls,
+            classes,
+            whole,
+            _unused(script, inside, classes.keys() - whole.keys()) - {*imported},
+            shimmed,
+            norms,
+            is_kept,
+            changes,
+        )
     )
     written = moved.code
     calls.used.update(
@@ -363,10 +379,10 @@ def _marked(text: str) -> Iterator[Change]:
             yield Change(number, name, Outcome.HUMAN, message)
 
 
-def _unused(script: Script, inside: set[str], classes: dict[str, cst.ClassDef]) -> set[str]:
+def _unused(script: Script, inside: set[str], classes: Set[str]) -> set[str]:
     """Returns the functions whose bodies are in classes now, and that nothing else calls."""
     functions = _functions(script)
-    rest = script.module.visit(_Without({functions[name] for name in {*inside, *classes} & functions.keys()}))
+    rest = script.module.visit(_Without({functions[name] for name in (inside | classes) & functions.keys()}))
     return inside - {name for one in rest.body for name in reads_and_writes(one)[0]}
 
 
@@ -550,7 +566,7 @@ class _Calls(Marking):
         self._calls = calls
         self._classes = classes
         self._whole = whole
-        self._of_graphs = {name for one in whole.values() for name in (one.node.name.value, *one.reached)}
+        self._of_graphs = {each for one in whole.values() for each in one.own}
         self._unused = unused
         self._shimmed = shimmed
         self._norms = norms
@@ -558,6 +574,7 @@ class _Calls(Marking):
         self._human = {change.line: change for change in changes if change.outcome is Outcome.HUMAN}
         self._called: dict[cst.CSTNode, cst.Call] = {}
         self._functions: list[str] = []
+        self._around: list[cst.CSTNode] = []  # functions and classes around the node
         self._within: list[cst.Call] = []  # layers of Keras around the node
         lambdas = [one for each in _estimators(script) for one in nodes(each, cst.Lambda)]
         self._binding = {one for each in lambdas for one in nodes(each, cst.Call)}
@@ -589,7 +606,7 @@ class _Calls(Marking):
     @property
     def _in_graph(self) -> bool:
         """True inside of a model function that stays whole, and of what it calls."""
-        return any(one in self._of_graphs for one in self._functions)
+        return any(one in self._of_graphs for one in self._around)
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -606,6 +623,7 @@ class _Calls(Marking):
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         has_class = self._names.get(node, "") in self._classes.keys() - self._whole.keys()
         self._functions.append(node.name.value)
+        self._around.append(node)
         last = self._script.line(node) + code(node).strip().count("\n")
         if any(self._script.line(node) <= line <= last for line in self._human):
             self._explained.add(node.name.value)
@@ -613,9 +631,11 @@ class _Calls(Marking):
 
     def visit_ClassDef(self, node: cst.ClassDef) -> None:
         self._functions.append(node.name.value)
+        self._around.append(node)
 
     def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
         self._functions.pop()
+        self._around.pop()
         name = original_node.name.value
         if name not in self._calls.hooks:
             return updated_node
@@ -648,6 +668,7 @@ class _Calls(Marking):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.BaseStatement | cst.RemovalSentinel:
         self._functions.pop()
+        self._around.pop()
         name = self._names.get(original_node, "")
         written = self._classes.get(name)
         if written is not None:
@@ -799,7 +820,7 @@ class _Calls(Marking):
             found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
             is_of_models = found is _OUTSIDE or is_contrib(name) or name.startswith(_OF_SPECS)
             explained = is_of_models and (function in self._with_specs or self._in_shim)  # a model function that stays says why
-            explained |= self._in_graph
+            explained |= self._in_graph and name == "tensorflow.get_default_graph"
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 behind = _WITH_MODEL if function in self._of_staying else _OUTSIDE
                 self._stays(node, name.replace("tensorflow", "tf", 1), behind if is_of_models else found)

@@ -45,7 +45,7 @@ class InProcess:
     def ask(self, **question: Any) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(json.dumps(self._answerer.answer(json.loads(json.dumps(question)))))
         if "error" in answer:
-            raise KerasError(**answer["error"])
+            raise KerasError(**answer["error"], address=answer["address"])
         return answer
 
 
@@ -408,6 +408,13 @@ def test_damaged_sources(harm: str, old: Trained, damaged: tuple[Path, bytes], t
     assert "Traceback" not in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
     assert path.read_bytes() == changed[harm]
+
+
+def test_a_failed_answer_has_the_address_of_its_message() -> None:
+    answer = Answerer().answer({"do": "load", "how": "file", "name": "missing.keras"})
+    anchor = answer["address"].removeprefix("estimator-bridge explain ")
+
+    assert main(["explain", anchor]) == 0
 
 
 def test_a_file_of_weights_needs_its_model(old: Trained, like: Any, tmp_path: Path) -> None:

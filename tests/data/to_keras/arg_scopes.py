@@ -10,7 +10,9 @@ def model_fn(features, labels, mode):
     # images of one channel
     net = tf.reshape(features["x"], [-1, 4, 4, 1])
     with slim.arg_scope(
-        [slim.conv2d, slim.fully_connected], weights_initializer=tf.contrib.layers.xavier_initializer(), activation_fn=tf.nn.tanh
+        [slim.conv2d, slim.fully_connected],
+        weights_initializer=tf.contrib.layers.xavier_initializer(),
+        activation_fn=tf.nn.tanh,
     ):
         # the inner block decides
         with slim.arg_scope([slim.conv2d], stride=2, padding="VALID"):

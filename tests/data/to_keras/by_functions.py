@@ -8,20 +8,30 @@ EVAL = tf.estimator.ModeKeys.EVAL
 
 
 def model_loss(logits, labels, mode):
-    return tf.reduce_mean(tf.losses.softmax_cross_entropy(tf.one_hot(labels, 3), logits)) * 10 \
-        if mode == TRAIN or mode == EVAL else None
+    return (
+        tf.reduce_mean(tf.losses.softmax_cross_entropy(tf.one_hot(labels, 3), logits)) * 10
+        if mode == TRAIN or mode == EVAL
+        else None
+    )
 
 
 def model_train_op(loss, mode):
-    return tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), learning_rate=0.003, optimizer="Adam",
-        # to make the rate fall
-        learning_rate_decay_fn=lambda rate, step: tf.train.exponential_decay(rate, step, 4, 0.9)
-        ) if mode == TRAIN else None
+    return (
+        tf.contrib.layers.optimize_loss(
+            loss,
+            tf.train.get_global_step(),
+            learning_rate=0.003,
+            optimizer="Adam",
+            # to make the rate fall
+            learning_rate_decay_fn=lambda rate, step: tf.train.exponential_decay(rate, step, 4, 0.9),
+        )
+        if mode == TRAIN
+        else None
+    )
 
 
 def model_metrics(classes, labels, mode):
-    return {"accuracy": tf.metrics.accuracy(classes, labels)} \
-        if mode == TRAIN or mode == EVAL else None
+    return {"accuracy": tf.metrics.accuracy(classes, labels)} if mode == TRAIN or mode == EVAL else None
 
 
 def model_fn(features, labels, mode):

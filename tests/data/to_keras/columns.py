@@ -1,4 +1,5 @@
 """Feature columns, a loop over hidden layers, an iterator in the input function, and train_and_evaluate."""
+
 import os
 import sys
 

@@ -7,7 +7,9 @@ import tensorflow.contrib.layers as layers
 
 def model_fn(features, labels, mode, params):
     # the words
-    embedded = tf.contrib.layers.embed_sequence(features["w"], vocab_size=30, embed_dim=5, initializer=tf.random_uniform_initializer(-0.2, 0.2))
+    embedded = tf.contrib.layers.embed_sequence(
+        features["w"], vocab_size=30, embed_dim=5, initializer=tf.random_uniform_initializer(-0.2, 0.2)
+    )
     other = layers.embed_sequence(features["w"], 30, 4, trainable=False)
     net = tf.concat([embedded, other], axis=2)
     image = tf.expand_dims(net, -1)

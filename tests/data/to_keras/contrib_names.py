@@ -27,7 +27,9 @@ def model_fn(features, labels, mode):
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables, colocate_gradients_with_ops=True)
     gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
-    train_op = tf.train.GradientDescentOptimizer(0.1).apply_gradients(zip(gradients, variables), training_util.get_global_step())
+    train_op = tf.train.GradientDescentOptimizer(0.1).apply_gradients(
+        zip(gradients, variables), training_util.get_global_step()
+    )
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 

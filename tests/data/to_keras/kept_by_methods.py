@@ -26,7 +26,9 @@ class Classifier(object):
     # what the evaluation needs
     def evaluation(self, mode, labels):
         found = tf.argmax(self.logits, axis=1)
-        return tf.estimator.EstimatorSpec(mode, loss=self.loss, eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, found)})
+        return tf.estimator.EstimatorSpec(
+            mode, loss=self.loss, eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, found)}
+        )
 
     def predict(self, net, labels, params):
         self.logits = tf.layers.dense(net, self.classes, name="logits")

@@ -45,7 +45,9 @@ def by_parts(loss, rate):
 def by_two_batches(loss, rate):
     step, variables = tf.train.get_global_step(), tf.trainable_variables()
     batches = tf.get_variable("batches", [], tf.int64, tf.zeros_initializer(), trainable=False)
-    sums = [tf.get_variable(v.op.name + "/sum", v.shape, trainable=False, initializer=tf.zeros_initializer()) for v in variables]
+    sums = [
+        tf.get_variable(v.op.name + "/sum", v.shape, trainable=False, initializer=tf.zeros_initializer()) for v in variables
+    ]
     optimizer = tf.train.GradientDescentOptimizer(rate)
     added = [total.assign_add(gradient) for total, gradient in zip(sums, tf.gradients(loss, variables))]
     with tf.control_dependencies([*added, batches.assign_add(1)]):

@@ -2,10 +2,12 @@
 
 import tensorflow as tf
 
+
 def centered(net, wanted):
     if wanted:
         return tf.layers.dense(net, 4)
     return net
+
 
 def model_fn(features, labels, mode, params):
     net = features["x"]
@@ -14,5 +16,6 @@ def model_fn(features, labels, mode, params):
     loss = tf.losses.mean_squared_error(labels, logits)
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
 
 tf.estimator.Estimator(model_fn)

@@ -18,7 +18,11 @@ def model_fn(features, labels, mode):
 
 
 draws = np.random.RandomState(0)
-x, n, y = draws.rand(40, 5, 2).astype(np.float32), draws.randint(1, 5, 40).astype(np.int32), draws.rand(40, 1).astype(np.float32)
+x, n, y = (
+    draws.rand(40, 5, 2).astype(np.float32),
+    draws.randint(1, 5, 40).astype(np.int32),
+    draws.rand(40, 1).astype(np.float32),
+)
 input_fn = tf.estimator.inputs.numpy_input_fn({"x": x, "n": n}, y, batch_size=10, num_epochs=3, shuffle=False)
 model = tf.estimator.Estimator(model_fn)
 model.train(input_fn)

@@ -21,7 +21,9 @@ def network(features, training):
         hidden = tf.layers.dense(hidden, 8, tf.nn.relu, kernel_regularizer=tf.contrib.layers.l2_regularizer(0.01))
         hidden = tf.layers.batch_normalization(hidden, training=training)
         hidden = tf.layers.dropout(hidden, 0.3, training=training)
-        weights = tf.Variable(tf.random_normal([8, 3], seed=3), name="weights")
+        first = tf.random_normal([8, 3], seed=3)
+        weights = tf.Variable(first, name="weights")
+        tf.Variable(first, trainable=False, name="target")
         unused = tf.get_variable("unused", [], initializer=tf.zeros_initializer(), trainable=False)
         tf.assign_add(unused, 1.0)  # no step runs it
         return tf.matmul(hidden, weights)
@@ -30,7 +32,11 @@ def network(features, training):
 def evaluation(mode, loss, labels, classes):
     """Returns the spec of an evaluation."""
     hooks = [tf.train.LoggingTensorHook({"loss": loss}, every_n_iter=10)]
-    metrics = {"accuracy": tf.metrics.accuracy(labels, classes), "mean_class": tf.metrics.mean(classes)}
+    seen = tf.Variable(tf.zeros([]), trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES], name="seen")
+    metrics = {
+        "accuracy": tf.metrics.accuracy(labels, classes),
+        "updates": (seen, tf.assign_add(seen, tf.to_float(tf.size(labels)))),
+    }
     return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics, evaluation_hooks=hooks)
 
 

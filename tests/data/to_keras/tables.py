@@ -22,7 +22,9 @@ def model_fn(features, labels, mode, params):
     if mode == tf.estimator.ModeKeys.PREDICT:
         names = tf.contrib.lookup.index_to_string_table_from_tensor(["a", "b", "c"])
         lines = lookup_ops.index_to_string_table_from_file(params["words"], default_value="none")
-        return tf.estimator.EstimatorSpec(mode, predictions={"names": names.lookup(numbers), "lines": lines.lookup(numbers + 1)})
+        return tf.estimator.EstimatorSpec(
+            mode, predictions={"names": names.lookup(numbers), "lines": lines.lookup(numbers + 1)}
+        )
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     train_op = tf.train.AdagradOptimizer(0.3).minimize(loss, tf.train.get_global_step())
     metrics = {"accuracy": tf.metrics.accuracy(labels, numbers)}

@@ -65,7 +65,12 @@ config = tf.contrib.tpu.RunConfig(
     tpu_config=tf.contrib.tpu.TPUConfig(iterations_per_loop=5, num_shards=1, per_host_input_for_training=is_per_host),
 )
 estimator = tf.contrib.tpu.TPUEstimator(
-    use_tpu=False, model_fn=model_fn_builder(3, False), config=config, train_batch_size=8, eval_batch_size=6, params={"times": 2}
+    use_tpu=False,
+    model_fn=model_fn_builder(3, False),
+    config=config,
+    train_batch_size=8,
+    eval_batch_size=6,
+    params={"times": 2},
 )
 estimator.train(input_fn=input_fn_builder(0), max_steps=15)
 print("step", estimator.evaluate(input_fn=input_fn_builder(1), steps=4)["global_step"])

@@ -330,8 +330,15 @@ class Session:
         """True if a step has ended whose variables had the old script's values before."""
         return bool(self.index) and self.weights is not None
 
-    def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any) -> None:
-        """Gives models and optimizers the old script's initial values, until the first step has ended."""
+    def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any = None) -> None:
+        """Gives models and optimizers the old script's initial values, until the first step has ended.
+
+        Args:
+            models: Models of the new script.
+            optimizers: Their optimizers.
+            features: Features of a batch, with which a model is called that has no variables.
+            batch: The batch for a model whose own training step makes them; None if it may not be traced.
+        """
         if self.has_started:
             return
         given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
@@ -339,7 +346,7 @@ class Session:
             return
         for model in models:
             if not getattr(model, "built", True) and id(model) not in self._unbuilt:
-                self._build(model, features)
+                self._build(model, features, batch)
         self.models, self.optimizers = list(models), list(optimizers)
         waiting = [model for model in models if id(model) in self._unbuilt]
         if waiting and waiting == self.models:
@@ -356,7 +363,7 @@ class Session:
             self._give_back(self.old.values(calls[0], "initial"), 0)
         self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
-    def _build(self, model: Any, features: Any) -> None:
+    def _build(self, model: Any, features: Any, batch: Any) -> None:
         """Calls a model that has no variables yet with a batch, in a graph as ``fit`` does; if that fails, the script's own call is awaited."""
         is_eager = self.plan.runs_eagerly or getattr(model, "run_eagerly", False)
         in_graph = tf.function(lambda batch: model(batch, training=False)).get_concrete_function
@@ -369,11 +376,22 @@ class Session:
             except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
                 model(features, training=False)
         except Exception as error:  # noqa: BLE001 -- of the script's own code
+            if self._is_built_by_step(model, batch):
+                return
             self._unbuilt[id(model)] = BridgeError(
                 f"The new script's model {model.name} has no variables before its training, and a call with a batch fails.",
                 received=f"{type(error).__name__}: {error}",
                 fix="Call or build the model in the script before it trains.",
             )
+
+    def _is_built_by_step(self, model: Any, batch: Any) -> bool:
+        """Returns True if a training step of a model's own makes its variables where it is traced with a batch."""
+        own = next((one for one in type(model).__mro__ if "train_step" in vars(one)), None)
+        if batch is None or own is None or own.__module__.split(".")[0] in ("keras", "tf_keras"):
+            return False
+        with contextlib.suppress(Exception):  # of the script's own code
+            tf.function(model.train_step).get_concrete_function(tf.nest.map_structure(spec_of_value, batch))
+        return bool(model.trainable_variables)
 
     def awaits(self, model: Any) -> bool:
         """Returns True if the script's first call of a model makes variables that get the old script's values."""

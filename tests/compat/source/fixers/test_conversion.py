@@ -872,7 +872,9 @@ def test_an_assignment_that_nothing_needs_is_marked(line: str, stays: bool, shim
 
 
 def test_what_a_block_around_the_updates_shows_is_said_to_be_left_out() -> None:
-    text = changed(ONE_MODEL, "    train_op = ", "    with tf.control_dependencies([]):\n        print(loss)\n        train_op = ")
+    text = changed(
+        ONE_MODEL, "    train_op = ", "    with tf.control_dependencies([]):\n        print(loss)\n        train_op = "
+    )
     left_out = [change for change in convert(text).changes if change.outcome is Outcome.APPROXIMATE]
     assert [change.message for change in left_out if change.name == "print(loss)"] == [
         "left out: no loss, metric or prediction needs it"

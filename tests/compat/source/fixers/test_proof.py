@@ -50,6 +50,21 @@ def test_both_train_alike(run: tuple[str, ...], tmp_path: Path) -> None:
     assert ("Not compared: all from the training of a second model on." in ended.out) is trains_two
 
 
+def test_a_model_function_that_cannot_predict_is_compared(tmp_path: Path) -> None:
+    """Its model cannot be called with features alone: the training step makes the variables, which get the old script's values."""
+    text = (SCRIPTS / "stays_whole.py").read_text()
+    begin, end = text.index("        outputs = {"), text.index("    add_losses(labels, logits)\n    loss")
+    text = f"{text[:begin]}        raise NotImplementedError\n{text[end:]}"
+    begin, end = text.index("    print(next("), text.index("\n\nif __name__")
+    (tmp_path / "old.py").write_text(text[:begin] + text[end:])
+    new = convert((tmp_path / "old.py").read_text(), shim=True)
+    assert new.complete
+    (tmp_path / "new.py").write_text(new.text)
+    ended = estimator_bridge_command("compare", "--out", "report", "old.py", "new.py", cwd=tmp_path)
+    assert ended.code == 0, ended.out + ended.err
+    assert "Loss: 12 of 12 steps within; identical to the last bit" in ended.out
+
+
 ON_DEVICES = {
     1: (0.700000, 23, 0.926562, 0.64348, -0.33438, 1.32261, 0.35189, -0.03087, 0.77788, 0.36238, 0.06726, 1.23706),
     2: (0.616667, 19, 0.941724, 0.71921, -0.37603, 1.08702, 0.51544, -0.23388, 0.62638, 0.55788, -0.07457, 1.16655),

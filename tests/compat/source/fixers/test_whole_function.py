@@ -13,13 +13,25 @@ from estimator_bridge.compat.source.fixers.conversion import convert
 from estimator_bridge.compat.source.fixers.marks import Outcome
 from tests.running import ROOT
 
-SCRIPT = (ROOT / "tests" / "data" / "to_keras" / "stays_whole.py").read_text()
+SCRIPTS = ROOT / "tests" / "data" / "to_keras"
+SCRIPT = (SCRIPTS / "stays_whole.py").read_text()
 pytestmark = pytest.mark.once
 REFUSED = {
     "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.model_dir)"),
     "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
     "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
     "tf.keras.layers.Dense": ("tf.concat([features", "tf.keras.layers.Dense(2)([features"),
+    "tf.train.batch": ("return tf.matmul(hidden, weights)", "return tf.matmul(tf.train.batch([hidden], 2), weights)"),
+    "set_partitioner": ("        weights = ", "        tf.get_variable_scope().set_partitioner(None)\n        weights = "),
+    "tf.contrib.layers.optimize_loss(gradient_multipliers=...)": ("clip_gradients=1.0", "gradient_multipliers={}"),
+    "spec._replace": (
+        "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op",
+        "    spec = evaluation(mode, loss, labels, classes)\n    return spec._replace(train_op",
+    ),
+    "tf.estimator.EstimatorSpec": (
+        "def evaluation(mode, loss, labels, classes):",
+        "def evaluation(mode, loss, labels, classes) -> tf.estimator.EstimatorSpec:",
+    ),
     "EstimatorSpec(evaluation_hooks=...)": ("[tf.train.LoggingTensorHook(", "[tf.train.StopAtStepHook("),
     "model function": ("def model_fn(", "@tf.contrib.framework.add_arg_scope\ndef model_fn("),
 }
@@ -42,12 +54,51 @@ def test_only_shim_keeps_it_whole() -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_graph_of_today_has_not_keeps_its_mark(name: str) -> None:
-    """The model function is no class, and a mark says why."""
+    """A mark says why."""
     old, new = REFUSED[name]
     assert SCRIPT.count(old) == 1
     kept = convert(SCRIPT.replace(old, new), shim=True)
-    assert not kept.models
     assert any(name in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
+
+
+def test_a_function_that_counts_no_steps_keeps_its_mark() -> None:
+    """Checkpoints are known by their steps."""
+    begin, end = (
+        SCRIPT.index("    step = tf.train.get_or"),
+        SCRIPT.index("    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op"),
+    )
+    text = f"{SCRIPT[:begin]}    train_op = tf.train.AdamOptimizer().minimize(loss)\n{SCRIPT[end:]}"
+    assert any("nothing counts the steps" in one.message for one in convert(text, shim=True).changes)
+
+
+def test_hooks_of_a_method_keep_their_mark() -> None:
+    """A class of the script makes the spec, with a hook that ends the training."""
+    method = SCRIPT[SCRIPT.index("def evaluation(") : SCRIPT.index("def model_fn(")].replace(
+        "LoggingTensorHook", "StopAtStepHook"
+    )
+    body = "\n".join(f"    {line}".rstrip() for line in method.replace("(mode, loss,", "(self, mode, loss,").splitlines())
+    text = SCRIPT.replace(method.replace("StopAtStepHook", "LoggingTensorHook"), f"class Specs:\n{body}\n\n")
+    text = text.replace("return evaluation(", "return Specs().evaluation(")
+    kept = convert(text, shim=True)
+    assert any(one.name.startswith("EstimatorSpec(evaluation_hooks") for one in kept.changes if one.outcome is Outcome.HUMAN)
+
+
+def test_a_helper_of_both_kinds_of_classes_stays() -> None:
+    """One model function is taken apart, with the body of the network in its class; the other one calls it."""
+    kept = convert((SCRIPTS / "shares_network.py").read_text(), shim=True)
+    assert kept.complete
+    assert kept.models == {"plain_fn": "PlainModel", "whole_fn": "WholeModel"}
+    assert "class PlainModel(tf_keras.Model):" in kept.text
+    assert "class WholeModel(ModelOfGraph):" in kept.text
+    assert "def network(" in kept.text
+
+
+def test_functions_that_a_kept_network_looks_up_stay() -> None:
+    """The network is the function of a name that the script gets; its layers have no marks."""
+    text = (SCRIPTS / "shares_network.py").read_text().replace("logits = network(", 'logits = eval("network")(')
+    kept = convert(text, shim=True)
+    assert kept.complete
+    assert "hidden = tf.compat.v1.layers.dense(" in kept.text
 
 
 def test_arguments_that_only_the_script_knows_are_those_of_the_class() -> None:
@@ -82,4 +133,5 @@ def test_it_evaluates_serves_and_goes_on_as_an_estimator(tmp_path: Path) -> None
     first, second = found["evaluations"]
     assert first == second
     assert found["signature"] == {"classes": found["classes"]}
-    assert (found["restored"], found["unused"], found["step"]) == (0.0, 0.0, 8)
+    assert first["updates"] == 210
+    assert (found["restored"], found["unused"], found["copies"], found["step"]) == (0.0, 0.0, 0.0, 8)

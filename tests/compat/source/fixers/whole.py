@@ -27,7 +27,10 @@ answers = served.signatures["serving_default"](**features)
 again = names["Model"](model_dir=str(folder), params={"rate": 0.05})
 restored = [row["probabilities"] for row in names["predict"](again, input_fn=input_fn)]
 own = [row["probabilities"] for row in names["predict"](model, input_fn=input_fn)]
+fresh = names["Model"](params={"rate": 0.05})
+next(names["predict"](fresh, input_fn=input_fn))
 found = {
+    "copies": float(np.abs(fresh.made["net/weights"] - fresh.made["net/target"]).max()),
     "evaluations": [first, second],
     "signature": {name: np.asarray(value).tolist() for name, value in answers.items()},
     "classes": np.argmax(own[:16], 1).tolist(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -11,7 +12,7 @@ from estimator_bridge.compat.source.fixers.model.flow import Branch, reads_and_w
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
-from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
+from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, STEPS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
@@ -28,9 +29,15 @@ _REFUSED = {
     "tensorflow.Session": "there are no sessions in a model; use tensors as values",
     "tensorflow_hub.Module": "TensorFlow 2 loads no such modules; use hub.KerasLayer of a SavedModel",
     "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
-    "tensorflow.trainable_variables_initializer": "Keras gives variables their first values; take it away",
+    "tensorflow.InteractiveSession": "there are no sessions in a model; use tensors as values",
+    "tensorflow.get_default_session": "there are no sessions in a model; use tensors as values",
+    "tensorflow.train.Saver": "Keras keeps the checkpoints; load other values by tf.train.load_checkpoint after the first call",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
+_NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
+"""Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
+_OF_UPDATES = ("loss", "global_step", "learning_rate", "optimizer", *_NO_UPDATES, "clip_gradients", "learning_rate_decay_fn",
+               "update_ops", "variables", "name", "summaries", "colocate_gradients_with_ops", "increment_global_step")  # fmt: skip
 _OF_CALLER = ("features", "labels", "mode", "params", "config")
 _CLASS = f'''
 class NAME({BASE}):
@@ -49,13 +56,15 @@ class WholeFunction:
     Attributes:
         node: The function.
         more: Parameters that only the script knows, which it binds before an Estimator calls the function.
-        reached: Functions and classes of the script that it reads.
+        reached: Names of the functions and classes of the script that it reads.
+        own: The function, and those.
         notes: Lines of the report about what the class does not have.
     """
 
     node: cst.FunctionDef
     more: tuple[cst.Param, ...]
     reached: frozenset[str]
+    own: frozenset[cst.CSTNode]
     notes: tuple[Change, ...]
 
 
@@ -80,21 +89,30 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
     if script.methods or {BASE, OWN_SPEC, OWN_UPDATES} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
-    own = [function, *(found.own[name] for name in sorted(reached))]
+    own = [function.body, *(found.own[name] for name in sorted(reached))]
     for one in own:
         _check(script, one)
-    approximate: list[tuple[cst.CSTNode, str]] = []
-    for one in (each for each in own if isinstance(each, cst.FunctionDef)):
-        statements = tuple(
-            each for each in one.body.body if isinstance(each, cst.SimpleStatementLine | cst.BaseCompoundStatement)
-        )
-        for spec in nodes(one.body, cst.Call):
-            if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
-                spec_arguments(script, Branch(statements, spec), approximate)
+    if not any(script.name(node) in (*STEPS, OPTIMIZE_LOSS) for one in own for node in nodes(one, cst.Attribute, cst.Name)):
+        message = "nothing counts the steps, by which checkpoints are known; give minimize tf.train.get_global_step()"
+        raise UnconvertibleError(function, "the model function", message)
+    approximate = [*_summaries(script, own)]
+    functions = [function, *(each for one in own for each in nodes(one, cst.FunctionDef) if isinstance(each, cst.FunctionDef))]
+    around = {spec: one for one in functions for spec in nodes(one.body, cst.Call)}  # the innermost function
+    for spec, inner in around.items():
+        if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
+            body = (each for each in inner.body.body if isinstance(each, cst.SimpleStatementLine | cst.BaseCompoundStatement))
+            spec_arguments(script, Branch(tuple(body), spec), approximate)
     notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
     more = tuple(one for one in function.params.params if one.name.value not in of_caller)
-    return WholeFunction(function, more, reached, tuple(notes))
+    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), tuple(notes))
+
+
+def _summaries(script: Script, own: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, str]]:
+    """Yields the summaries of some functions, and what becomes of them."""
+    for call in (each for one in own for each in nodes(one, cst.Call) if isinstance(each, cst.Call)):
+        if script.called(call).startswith("tensorflow.summary."):
+            yield call.func, "no step runs it; fit writes losses and metrics"
 
 
 def _check(script: Script, one: cst.CSTNode) -> None:
@@ -103,9 +121,15 @@ def _check(script: Script, one: cst.CSTNode) -> None:
     inner = {each.value for each in attributes}
     calls = [each for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
     respelled = {each.func for each in calls if is_respelled(script.called(each), each)}
+    _check_calls(script, calls)
+    called = {each.func for each in calls}
     for node in (each for each in nodes(one, cst.Attribute, cst.Name) if each not in inner):
         name = script.name(node)
         spelled = name.replace("tensorflow", "tf", 1)
+        if name == _MODES or (name == SPEC and node not in called):
+            raise UnconvertibleError(node, spelled, "it is only known where it is called, or asked for a mode; write it so")
+        if isinstance(node, cst.Attribute) and node.attr.value == "_replace":
+            raise UnconvertibleError(node, code(node), "it may change an EstimatorSpec; make that with all arguments at once")
         if name in _REFUSED:
             raise UnconvertibleError(node, spelled, _REFUSED[name])
         known = name in _KNOWN or name.startswith(_MODES) or is_contrib(name) or node in respelled
@@ -118,6 +142,23 @@ def _check(script: Script, one: cst.CSTNode) -> None:
         if name and script.may_make_layers(name, only_unknown=True):
             message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
             raise UnconvertibleError(node, spelled, message)
+
+
+def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:
+    """Raises for arguments that a graph of TensorFlow 2, or what stands for a function of contrib, does not take."""
+    for call in calls:
+        if "partitioner" in {one.keyword.value for one in call.args if one.keyword} or code(call.func).endswith(
+            "set_partitioner"
+        ):
+            message = "TensorFlow 2 does not train variables in parts; take the partitioner away"
+            raise UnconvertibleError(call, f"{code(call.func)}(partitioner=...)", message)
+        given = arguments(call, _OF_UPDATES) if script.called(call) == OPTIMIZE_LOSS else {}
+        unknown = (
+            ["*"] if given is None else [name for name in _NO_UPDATES if code(given.get(name, cst.Name("None"))) != "None"]
+        )
+        if unknown:
+            message = "there is no row for this argument; write the updates out"
+            raise UnconvertibleError(call, f"{code(call.func)}({unknown[0]}=...)", message)
 
 
 def own_spec(script: Script, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -158,11 +199,12 @@ def class_around(whole: WholeFunction, function: cst.FunctionDef, name: str) -> 
     else:
         decorators = [cst.Decorator(cst.Name("staticmethod"))]
     text = text.replace("NAME", name).replace("FUNCTION", whole.node.name.value)
+    parameters = [one.with_changes(annotation=None) for one in parameters]
     written = cst.ensure_type(cst.parse_statement(text.strip("\n") + "\n"), cst.ClassDef)
     parameters[-1] = parameters[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     method = function.with_changes(
         name=cst.Name("model_fn"), params=function.params.with_changes(params=parameters), decorators=decorators, body=body,
-        leading_lines=[cst.EmptyLine(indent=False)],
+        returns=None, leading_lines=[cst.EmptyLine(indent=False)],
     )  # fmt: skip
     block = cst.ensure_type(written.body, cst.IndentedBlock)
     return written.with_changes(body=block.with_changes(body=[*block.body, method]), leading_lines=function.leading_lines)

@@ -79,7 +79,9 @@ class _Calls:
         given = inspect.signature(original).bind(model, *args, **kwargs).arguments
         split_off(given)
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
-        session.start([model], optimizers_of(model, self._keras), self._first(own, session.training_batch(session.index)))
+        batch = session.fed(None, own.element_spec, session.training_batch(session.index))
+        features = batch[0] if isinstance(batch, tuple) else batch
+        session.start([model], optimizers_of(model, self._keras), features, batch)
         session.write_order(own, given.get("shuffle", True) and is_of_arrays(given.get("x")))
         given["x"] = lockstep(session, own, session.following_batches, "train-0")
         for name in ("y", "batch_size", "sample_weight", "self"):
