@@ -60,8 +60,8 @@ class PlannedDistribution(Distribution):
     """The distribution of one of several workers, while the others are not there."""
 
     def gather(self, row: Any) -> Any:
-        """Returns a row of this worker for each worker, as if all had the same."""
-        return tf.repeat(row[tf.newaxis], self.workers, axis=0)
+        """Returns this worker's row alone: another worker's may differ, e.g. if each input_fn shards its dataset by itself."""
+        return row[tf.newaxis]
 
     @classmethod
     def of(cls, workers: int, gpus: int = 0) -> PlannedDistribution:
@@ -107,9 +107,14 @@ class PlanningEngine(ModernEngine):
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
-        """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names, but waits for no other task."""
+        """While active, ``train_and_evaluate`` runs the task that TF_CONFIG names, but waits for no other task.
+
+        Raises:
+            BridgeError: The task of TF_CONFIG does not train.
+        """
         from tensorflow_estimator.python.estimator import training
 
+        _check_task()
         with super().surroundings(), replaced(training._TrainingExecutor, _start_std_server=lambda *_: None):
             yield
 
@@ -207,6 +212,19 @@ def with_rows(input_fn: Callable[..., Any], rows: int) -> Callable[..., Any]:
 
     given.__signature__ = inspect.signature(input_fn)  # type: ignore[attr-defined]  # Estimator asks whether it takes an input_context
     return given
+
+
+def _check_task() -> None:
+    """Refuses a task that does not train: a parameter server waits for requests, and an evaluator for checkpoints."""
+    context = strategies.task_context()
+    task = context.value.get("task") if context else None
+    if isinstance(task, dict) and task.get("type") in ("ps", "evaluator"):  # RunConfig reports what is wrong in others
+        raise BridgeError(
+            "The task of this process trains nothing, so there is no training to plan.",
+            expected="a chief, a master or a worker as the task in TF_CONFIG",
+            received=f"{task['type']} {task.get('index', 0)}",
+            fix="Plan the chief: set the task in TF_CONFIG to it.",
+        )
 
 
 def _before_training(what: str) -> BridgeError:

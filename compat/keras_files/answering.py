@@ -31,22 +31,22 @@ class Answerer:
         self._known: Mapping[str, Callable[..., Answer]] = {"read": self._read, "load": self._load, "save": self._save}
 
     def answer(self, question: Mapping[str, Any]) -> Answer:
-        """Answers a question; a failure is described in the field "error"."""
+        """Answers a question; a failure has the parts of its message in the field "error", and the message's address beside it."""
         arguments = dict(question)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self._known[arguments.pop("do")](**arguments)
         except KerasError as error:
-            return {"error": {"what": str(error)}}
+            problem = error
         except Exception as error:  # noqa: BLE001 -- the user gets any error of Keras or user code in its own words
-            return {
-                "error": {
-                    "what": "Loading or saving a model with Keras failed.",
-                    "received": f"{type(error).__name__}: {error}"[:2000],
-                    "fix": "Correct the cause of this error, or name another file.",
-                }
-            }
+            problem = KerasError(
+                "Loading or saving a model with Keras failed.",
+                received=f"{type(error).__name__}: {error}"[:2000],
+                fix="Correct the cause of this error, or name another file.",
+            )
+        parts = {name: text for name, text in problem.as_dict().items() if name != "line"}
+        return {"error": parts, "address": problem.address}
 
     def _read(self, path: str, architecture: tuple[str, str] | None, folder: str) -> Answer:
         if architecture is None and loading.is_named(Path(path)):

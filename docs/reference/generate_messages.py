@@ -112,7 +112,8 @@ def sections() -> dict[str, list[Message]]:
         Sorted mapping from anchor to messages.
 
     Raises:
-        ValueError: A message is made outside of a function, where it has no address, or says neither what is expected nor what to do.
+        ValueError: A message is made outside of a function, where it has no address, its text is unknown, or it says neither what is
+            expected nor what to do.
     """
     trees = dict(_trees())
     errors = _error_classes(trees)
@@ -150,7 +151,7 @@ def _error_classes(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
 def _messages(tree: ast.Module, errors: dict[str, list[str]]) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """Yields each call that makes a message, with the function in which it stands.
 
-    An error class with an ``__init__`` of its own makes its message there.
+    An error class with an ``__init__`` of its own makes its message there. ``modern.graph.fragments.refused`` makes its caller's message.
     """
 
     def walk(node: ast.AST, function: ast.FunctionDef | None, kind: str) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
@@ -158,7 +159,8 @@ def _messages(tree: ast.Module, errors: dict[str, list[str]]) -> Iterator[tuple[
             inside = kind in errors and ast.unparse(node.func) == "super().__init__"
             if any(keyword.arg == "address" for keyword in node.keywords):
                 return  # it repeats a message
-            if inside or (_name(node.func) in errors and "__init__" not in errors[_name(node.func)]):
+            is_error = _name(node.func) in errors and "__init__" not in errors[_name(node.func)]
+            if inside or is_error or _is_of_operation(node):
                 if function is None:
                     raise ValueError(f"no function: {ast.unparse(node)}")
                 yield function, node
@@ -176,16 +178,23 @@ def _message(call: ast.Call, function: ast.FunctionDef, tree: ast.Module) -> Mes
     """Returns the message that a call makes."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     if call.args:
-        given["what"] = call.args[0]
+        given["what"] = call.args[_is_of_operation(call)]
     what, expected, fix = (
         list(dict.fromkeys(_texts(given[name], function, tree))) if name in given else []
         for name in ("what", "expected", "fix")
     )
     if not fix and _name(call.func) == "CorruptError":
         fix = [_RESTORE]
-    if not (expected or fix) and None not in given and what != ["…"]:
+    if what in ([], ["…"]):
+        raise ValueError(f"no text that says what happened: {ast.unparse(call)}")
+    if not (expected or fix) and None not in given:
         raise ValueError(f"neither a value that is expected nor what to do: {ast.unparse(call)}")
-    return Message(what or ["…"], expected, fix)
+    return Message(what, expected, fix)
+
+
+def _is_of_operation(call: ast.Call) -> bool:
+    """Returns True for a call of ``modern.graph.fragments.refused``, whose text comes after an operation."""
+    return _name(call.func) == "refused" and len(call.args) > 1
 
 
 def _texts(node: ast.expr, function: ast.FunctionDef, tree: ast.Module) -> list[str]:
@@ -199,6 +208,10 @@ def _texts(node: ast.expr, function: ast.FunctionDef, tree: ast.Module) -> list[
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = (_texts(side, function, tree) for side in (node.left, node.right))
         return [first + second for first in left for second in right]
+    if isinstance(node, ast.Dict):
+        return [text for value in node.values for text in _texts(value, function, tree)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        return [text for part in (node.func.value, *node.args[1:]) for text in _texts(part, function, tree)]
     if isinstance(node, ast.Name):
         return _assigned(node, function, tree) or ["…"]
     return ["…"]

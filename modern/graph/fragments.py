@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import handle_data_util
 
-from estimator_bridge.errors import NotSupportedError
+from estimator_bridge.errors import NotSupportedError, address_of
 from estimator_bridge.runtime.dataset_sharding import called_functions, reached_functions
 from estimator_bridge.runtime.user_code import is_users
 
@@ -79,14 +80,14 @@ def upstream(
 
 
 def refused(op: Operation, what: str, **details: Any) -> NotSupportedError:
-    """Returns an error about an operation, with the innermost line of the user's code that led to it, if any.
+    """Returns the calling function's error about an operation, with the innermost line of the user's code that led to it, if any.
 
     Args:
         op: Operation of a graph.
         what: One sentence that says what happened.
         details: Keyword arguments of ``NotSupportedError``.
     """
-    error = NotSupportedError(what, **details)
+    error = NotSupportedError(what, **details, address=address_of(sys._getframe(1)))
     lines = [f"{frame.filename}:{frame.lineno}" for frame in op.traceback if is_users(frame.filename)]
     error.asked_by = lines[-1] if lines else None
     return error

@@ -16,6 +16,8 @@ from estimator_bridge.runtime.user_code import is_users
 v1 = tf.compat.v1
 _AND_PLACE = re.compile(r"<[^<>]+, \d+>$")
 """Place that TensorFlow adds to the name of a function that chooses devices."""
+_NO_DEVICE = ("None", "")
+"""Devices of ``tf.device(None)`` and ``tf.device("")``, as TensorFlow keeps them."""
 
 
 def script_device(op: Operation, mesh: Mesh) -> str | None:
@@ -59,7 +61,7 @@ def logging_dropped(script_devices: bool) -> Iterator[None]:
     for op in graph.get_operations()[before:]:
         is_kept = script_devices and _has_number(op.device)
         for given in () if is_kept else op._device_assignments:  # the device of each surrounding tf.device, with its line
-            if is_users(given.filename):
+            if is_users(given.filename) and str(given.obj) not in _NO_DEVICE:
                 lines.setdefault(_AND_PLACE.sub("", str(given.obj)), f"{given.filename}:{given.lineno}")
     for device, line in lines.items():
         _log_dropped(device, line)

@@ -70,7 +70,7 @@ class BridgeError(Exception):
         self.expected = expected
         self.received = received
         self.fix = fix
-        self.address = address or _address(sys._getframe(1))
+        self.address = address or address_of(sys._getframe(1))
 
     @property
     def with_help(self) -> str:
@@ -93,8 +93,15 @@ class BridgeError(Exception):
         return text if known else f"{text}\n  asked by: {self.asked_by}"
 
 
-def _address(maker: types.FrameType) -> str:
-    """Returns the command that explains the messages that a frame's function makes."""
+def address_of(maker: types.FrameType) -> str:
+    """Returns the command that explains the messages that a frame's function makes.
+
+    Args:
+        maker: Frame of the function.
+
+    Returns:
+        The command; empty for a function of the user's own code.
+    """
     module = getattr(maker.f_globals.get("__spec__"), "name", "")  # __name__ may be __main__
     anchor = anchor_of(module, maker.f_code.co_name)
     is_ours = module.startswith("estimator_bridge.")

@@ -49,6 +49,8 @@ def test_without_an_anchor_each_has_one_line(capsys: pytest.CaptureFixture[str])
             "estimator-bridge: Cannot make the folder /x/y: Permission denied.",
             "cli-convert-source-write-folder",
         ),  # values of a case
+        ("--replicas is for one process, and --worker for several.", "cli-compare-check-together"),  # options of others
+        ("estimator-bridge: --engine ray and --hosts exclude each other.", "cli-launch-schedulers-check-engine"),
     ],
 )
 def test_words_of_a_message_find_it(printed: str, anchor: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,6 +58,12 @@ def test_words_of_a_message_find_it(printed: str, anchor: str, capsys: pytest.Ca
 
     assert code == 0
     assert anchor in json.loads(out)
+
+
+def test_each_message_has_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    everything = json.loads(explain(capsys, "--format", "json")[1])
+
+    assert not [anchor for anchor, messages in everything.items() for message in messages if message["what"] in ([], ["…"])]
 
 
 def test_json_has_the_messages_of_the_anchor(capsys: pytest.CaptureFixture[str]) -> None:

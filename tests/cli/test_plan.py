@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from estimator_bridge.modern.parallel.estimates import PlanEstimate
 from tests.cli.test_main import run_main
 from tests.packaging.conftest import ROOT
 from tests.running import estimator_bridge_command
@@ -117,6 +118,17 @@ def test_a_refusal_is_printed_as_json_as_well() -> None:
     assert refused["what"] == "The plan cannot be read."
     assert refused["received"].startswith("nowhere.toml")
     assert refused.keys() == {"what", "expected", "received", "fix", "line"}
+
+
+@pytest.mark.usefixtures("script")
+def test_a_picture_that_cannot_be_written_leaves_one_object_of_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = PlanEstimate(["/device:CPU:0"], 1, [], [], [], [], ["/device:CPU:0"])
+    monkeypatch.setattr("estimator_bridge.cli.plan._estimated", lambda *_: found)
+    Path("plan.html").mkdir()
+    code, out, err = run_main("plan", "--format", "json", "--out", "plan.html", "train.py")
+    assert code == 2
+    assert err.startswith("estimator-bridge: The picture of the plan cannot be written.")
+    assert json.loads(out)["can_be_carried_out"] is False
 
 
 def test_a_refused_script_is_named_with_its_line(tmp_path: Path) -> None:

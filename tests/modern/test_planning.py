@@ -88,6 +88,13 @@ def tensors() -> Any:
     return {"x": tf.constant(X)}, tf.constant(Y)
 
 
+def generated() -> tf.data.Dataset:
+    """An input that a Python generator makes."""
+    rows = lambda: (({"x": x}, y) for x, y in zip(X, Y, strict=True))  # noqa: E731 -- not an input_fn
+    signature = ({"x": tf.TensorSpec(X.shape[1:], X.dtype)}, tf.TensorSpec(Y.shape[1:], Y.dtype))
+    return tf.data.Dataset.from_generator(rows, output_signature=signature).batch(4)
+
+
 ELASTIC: dict[str, Any] = {"micro": 2, "elastic": (1, 2)}
 PIPELINE: dict[str, Any] = {"micro": 2, "placement": PlacementPlan(stages=2)}
 THREE_STAGES: dict[str, Any] = {"placement": PlacementPlan(stages=3)}
@@ -127,6 +134,7 @@ def train_both(
         (by_norms, regression_input, {"data": 2, "sharded_state": True}, {}, {}, "by a norm or the like of the whole variable"),
         (by_norms, regression_input, {"data": 2, "micro": 2, "sharded_state": True}, {}, {}, "by a norm or the like"),
         (with_momentum, tensors, {"data": 2}, {}, {}, "cannot share an input that is not a tf.data.Dataset"),
+        (with_momentum, generated, {"data": 2}, {}, {}, "a dataset of a Python generator from the input_fn"),
         (descending, regression_input, THREE_STAGES, {}, {}, "too few operations with variables for a pipeline"),
         (drawing, regression_input, PIPELINE, {}, {}, "the same random numbers for each micro-batch"),
         (descending, regression_input, PIPELINE, {"train_distribute": MIRRORED}, {}, "A mesh and RunConfig(train_distribute="),
@@ -177,6 +185,25 @@ def test_a_plan_for_workers_is_estimated_without_them(tmp_path: Path, plan: dict
         train(estimator(with_momentum, tmp_path), regression_input, max_steps=4)
     assert ended.value.found.held() == {"/device:CPU:0": (24, 16)}  # the global step, too
     assert not any(tmp_path.iterdir())
+
+
+def test_a_generated_input_that_the_script_shards_is_planned(tmp_path: Path) -> None:
+    """The other workers' shards, which a run compares with this one, are not there."""
+    train = methods(PlanningEngine(**with_plan({"data": 2})))["train"]
+    with pytest.raises(EndOfPlanning):
+        train(estimator(with_momentum, tmp_path), lambda: generated().shard(2, 0), max_steps=4)
+
+
+@pytest.mark.parametrize("job", ["ps", "evaluator"])
+def test_a_task_that_does_not_train_has_no_plan(monkeypatch: pytest.MonkeyPatch, job: str) -> None:
+    """Before the script runs: a parameter server would wait for requests, and an evaluator for checkpoints."""
+    monkeypatch.setenv("TF_CONFIG", json.dumps(SERVERS | {"task": {"type": job, "index": 0}}))
+    with (
+        pytest.raises(BridgeError, match="The task of this process trains nothing") as refused,
+        PlanningEngine().surroundings(),
+    ):
+        raise AssertionError("the script runs")
+    assert f"received: {job} 0" in str(refused.value)
 
 
 def test_a_plan_for_another_number_of_batches_than_that_of_the_training_is_refused(tmp_path: Path) -> None:

@@ -111,5 +111,5 @@ class KerasProcess:
             )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise KerasError(**answer["error"])
+            raise KerasError(**answer["error"], address=answer["address"])
         return answer

@@ -191,7 +191,9 @@ def row_refusals(micro: int) -> Iterator[None]:
     except tf.errors.InvalidArgumentError as error:
         if UNEQUAL in error.message:
             raise NotSupportedError(
-                UNEQUAL, expected="features and labels with the batch as first axis", fix=f"{without}."
+                "Features and labels of a batch have different numbers of rows, so no part can be cut out of them.",
+                expected="features and labels with the batch as first axis",
+                fix=f"{without}.",
             ) from error
         found = re.search(rf"({_MARK}|{_NO_MEAN}|{_TOO_FEW})\W+([\w./:-]+)(?:\W+(\d+))?", error.message)
         if found is None:

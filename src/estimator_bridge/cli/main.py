@@ -42,9 +42,11 @@ class _Verb(argparse.ArgumentParser):
 
     Attributes:
         tell_error: Function of (arguments, message) that is called before a mistake ends the command; None for none.
+        has_options_as_words: True if an unknown option is a word among others, e.g. of a message.
     """
 
     tell_error: Callable[[list[str], str], None] | None = None
+    has_options_as_words = False
     _words: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
@@ -61,13 +63,20 @@ class _Verb(argparse.ArgumentParser):
         super().error(message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parses as argparse does, but refuses unknown arguments."""
+        """Parses as argparse does, but refuses unknown arguments, or takes them as words."""
+        if self.has_options_as_words:
+            # To argparse a word that begins with a space is no option.
+            args = [f" {word}" if self._is_unknown_option(word) else word for word in args]
         self._words = args or ()
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
             self.error(f"unrecognized arguments: {' '.join(unknown)}" + "".join(f"; did you mean {option}?" for option in near))
         return known, unknown
+
+    def _is_unknown_option(self, word: str) -> bool:
+        """Returns True for an option that this command does not have; ``--`` is none, but ends the options."""
+        return word.startswith("-") and word != "--" and word.partition("=")[0] not in self._option_string_actions
 
 
 def build_parser() -> argparse.ArgumentParser:

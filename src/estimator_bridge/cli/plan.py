@@ -119,12 +119,6 @@ def _execute(arguments: argparse.Namespace) -> int:
     _check_speeds(arguments.speeds, plan)
     found = _estimated(script, plan, arguments.rows)
     more = _extrapolated(found, plan, measured, arguments.workers)
-    if arguments.format == "json":
-        shares = {"shares": shares_of(arguments.speeds, plan.micro)} if arguments.speeds else {}
-        workers = {"worker_slot_bytes": _slots_of_a_worker(found, plan.data)} if plan.sharded_state and plan.data else {}
-        extrapolated = [dataclasses.asdict(one) | {"seconds": one.seconds} for one in more]
-        printed = found.as_dict(arguments.rows) | {"extrapolated": extrapolated} | shares | workers
-        _write_json({"can_be_carried_out": True, "refused": []} | printed)
     console = _console(arguments.format, arguments.out)
     _print(console, found, arguments.all, arguments.rows)
     if plan.sharded_state:
@@ -139,6 +133,12 @@ def _execute(arguments: argparse.Namespace) -> int:
         _print_extrapolated(console, more)
     if arguments.out is not None:
         _write_picture(console, arguments.out, f"estimator-bridge plan {plan.placement} {script}")
+    if arguments.format == "json":  # last: a mistake before it is the only object
+        shares = {"shares": shares_of(arguments.speeds, plan.micro)} if arguments.speeds else {}
+        workers = {"worker_slot_bytes": _slots_of_a_worker(found, plan.data)} if plan.sharded_state and plan.data else {}
+        extrapolated = [dataclasses.asdict(one) | {"seconds": one.seconds} for one in more]
+        printed = found.as_dict(arguments.rows) | {"extrapolated": extrapolated} | shares | workers
+        _write_json({"can_be_carried_out": True, "refused": []} | printed)
     return 0
 
 

@@ -42,6 +42,9 @@ def test_literal_arguments_are_read(caplog: pytest.LogCaptureFixture, text: str,
     [
         "tf.fixed_size_partitioner(FLAGS.shards)",
         "tf.fixed_size_partitioner(*[4])",
+        "tf.fixed_size_partitioner(**{'num_shards': 4})",
+        "tf.fixed_size_partitioner(4, shards=2)",
+        "tf.fixed_size_partitioner(4, 0, 1)",
         "tf.fixed_size_partitioner(2); tf.fixed_size_partitioner(4)",
     ],
 )

@@ -183,8 +183,9 @@ def test_loops_with_cycles_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) 
         with monkeypatch.context() as building:
             building.setattr(control_flow_util, "ENABLE_CONTROL_FLOW_V2", False)  # as a script of TensorFlow 1 has it
             (loss,) = tf.nest.flatten(tf.while_loop(lambda value: value < 3.0, lambda value: value + 1.0, [tf.constant(0.0)]))
-        with pytest.raises(NotSupportedError, match="loop of TensorFlow 1's kind"):
+        with pytest.raises(NotSupportedError, match="loop of TensorFlow 1's kind") as refused:
             plan(tf.group(loss), loss, [], [])
+    assert refused.value.address == "estimator-bridge explain modern-graph-stages-levels"  # the function that refuses it
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -193,11 +193,11 @@ def test_the_scripts_devices_count_where_the_plan_says_so(tmp_path: Path) -> Non
 def test_each_device_of_the_script_that_is_dropped_is_logged_once(
     caplog: pytest.LogCaptureFixture, keeps: bool, dropped: list[str]
 ) -> None:
-    """With the line of the script, which TensorFlow keeps in ``_device_assignments``; a library's devices do not count."""
+    """With the line of the script, which TensorFlow keeps in ``_device_assignments``; None, "" and a library's devices do not count."""
     _log_dropped.cache_clear()
     for _ in range(2):
         with tf.Graph().as_default(), logging_dropped(keeps):
-            for device in ("/gpu:1", "/gpu:1", "/gpu", lambda _: "/gpu:1"):
+            for device in ("/gpu:1", "/gpu:1", "/gpu", lambda _: "/gpu:1", None, ""):
                 with v1.device(device):
                     tf.constant(1.0)
     logged = [record.getMessage() for record in caplog.records]

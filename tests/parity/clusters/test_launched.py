@@ -15,6 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
+from estimator_bridge.errors import BridgeError
+from estimator_bridge.launcher.launch import LaunchResult
+from estimator_bridge.launcher.outcome import Outcome
+from estimator_bridge.parity.clusters.launched import _find_failure
+from estimator_bridge.parity.recording.trace import Trace
 from tests.running import Ended, estimator_bridge_command
 
 pytestmark = pytest.mark.usefixtures("warm_python")
@@ -32,6 +37,15 @@ def compare(folder: Path, *options: object, steps: int = 8, does: tuple[str, ...
     assert not left, "the recordings and the launcher's folder are removed"
     assert not (folder / "model").exists(), "the script's own model_dir stays as it was"
     return ended, json.loads((folder / "parity-report" / "report.json").read_text())
+
+
+def test_the_launchers_message_keeps_its_address_and_names_the_options_of_compare() -> None:
+    problem = BridgeError("The servers do not answer.", fix="Raise --ready-timeout.", address="estimator-bridge explain there")
+    failure = _find_failure(LaunchResult(Outcome(1, problem), []), lambda _: Trace(Path()))
+
+    assert failure is not None
+    assert failure.address == "estimator-bridge explain there"
+    assert "Raise --stall-timeout." in str(failure)
 
 
 @pytest.mark.once

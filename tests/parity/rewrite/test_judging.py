@@ -166,21 +166,34 @@ def test_a_verdict_takes_less_than_half_a_kilobyte_a_step(tmp_path: Path) -> Non
     assert peak < 500 * len(losses)
 
 
-def test_windows_between_anchors_have_their_largest_differences(tmp_path: Path) -> None:
-    """By hand: two updates and a loss that differ, a loss that rounding explains, and a last window without an anchor after it."""
-    old, new = (traced(tmp_path / name, losses) for name, losses in (("old", [2.0] * 5), ("new", [2.0, 2.001, 2.0, 2.0, 4.0])))
-    free = traced(tmp_path / "free", [2.0] * 5)
+def judged_windows(tmp_path: Path, losses: list[float], values: list[tuple[float, float]]) -> ParityResult:
+    """Judges a rewrite with an anchor before each step.
+
+    Args:
+        tmp_path: Folder of the traces.
+        losses: Losses of the new side; those of the old side are 2.
+        values: Value of a weight that each anchor gives, and the value that the new side has there.
+    """
+    twos = [2.0] * len(losses)
+    sides = ("old", twos), ("new", losses), ("free", twos)
+    old, new, free = (traced(tmp_path / name, of_side) for name, of_side in sides)
     graph = trackable.encode([Node({"w": 1}), trackable.variable("w", "w")])
     new.write(
         "paired", matches=[["old_w", "w", "name"]], slots=[], unmatched_old=[], unmatched_new=[], trainable=["w"], warnings=[]
     )
-    for index, (given, there) in enumerate([(2.0, 2.0), (4.0, 4.5), (8.0, 8.0), (8.5, 10.5), (9.0, 9.0)]):
+    for index, (given, there) in enumerate(values):
         old.write("anchor", index=index, prefix="", size=1)
         for kind, value in (("anchor", given), ("at", there)):
-            values = {"w": np.float32([1.0, value]), OBJECT_GRAPH: tensors.of_strings([graph], ())}
-            write_tensors(new.folder / "values" / f"{kind}-{index}", values)
+            stored = {"w": np.float32([1.0, value]), OBJECT_GRAPH: tensors.of_strings([graph], ())}
+            write_tensors(new.folder / "values" / f"{kind}-{index}", stored)
     plan = RewritePlan(Script("new.py"))
-    result = judge_rewrite(old, new, free, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds(rel=1e-5))
+    return judge_rewrite(old, new, free, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds(rel=1e-5))
+
+
+def test_windows_between_anchors_have_their_largest_differences(tmp_path: Path) -> None:
+    """By hand: two updates and a loss that differ, a loss that rounding explains, and a last window without an anchor after it."""
+    values = [(2.0, 2.0), (4.0, 4.5), (8.0, 8.0), (8.5, 10.5), (9.0, 9.0)]
+    result = judged_windows(tmp_path, [2.0, 2.001, 2.0, 2.0, 4.0], values)
 
     assert [(one.anchor, one.steps, one.variable_rel_diff, one.variable, one.verdict) for one in result.windows] == [
         (0, 1, 0.125, "old_w", "outside"),
@@ -190,6 +203,20 @@ def test_windows_between_anchors_have_their_largest_differences(tmp_path: Path) 
         (4, 1, None, "", "outside"),
     ]
     assert [one.loss_rel_diff for one in result.windows] == pytest.approx([0.0, 0.001 / 2.001, 0.0, 0.0, 0.5])
+
+
+def test_each_window_with_a_loss_or_an_update_outside_is_outside(tmp_path: Path) -> None:
+    """The finding about losses, and that about later updates, has the first of its steps alone."""
+    losses = [2.0, 3.0, 2.0, 2.0, 4.0, 2.0]
+    assert [one.verdict for one in judged_windows(tmp_path / "losses", losses, [(1.0, 1.0)] * 6).windows] == [
+        *("within", "outside", "within", "within", "outside", "within"),
+    ]
+
+    values = [(float(index), float(index) + (0.5 if index in (5, 7, 8) else 0.0)) for index in range(10)]
+    result = judged_windows(tmp_path / "updates", [2.0] * 10, values)
+    assert [(finding.level, finding.step) for finding in result.findings] == [("variable", 5)]
+    outside = [one.anchor for one in result.windows if one.verdict == "outside"]
+    assert outside == [4, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import tensorflow as tf
 import tf_keras as keras
 
 from estimator_bridge.compat.checkpoint import read_index
+from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.models.object_graph import read_graph
+from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
@@ -36,6 +38,37 @@ def test_variables_may_group_the_same_elements_otherwise(tmp_path: Path) -> None
         np.testing.assert_array_equal(model.get_weights()[0], ROWS[:, None])
         np.testing.assert_array_equal(optimizer.momentums[0].numpy(), -0.5 * (ROWS[:, None] + 10))
     assert notes == ["fm_w of shape [5] is model/layer_with_weights-0/embeddings of shape [5, 1]"]
+
+
+def test_a_variable_that_is_regrouped_keeps_its_dtype(tmp_path: Path) -> None:
+    """NumPy has no bfloat16."""
+    rows = tf.cast(ROWS, tf.bfloat16)
+    stored = tensors.Tensor(dtypes.BFLOAT16, (5,), 10, lambda: [rows.numpy().tobytes()])
+    old = write_tensors(tmp_path / "old", {"w": stored, "name": b"text", "global_step": np.int64(3)})
+    module = tf.Module()
+    module.w = tf.Variable(tf.zeros([5, 1], tf.bfloat16), name="w")
+    weights = Weights(tmp_path, RewritePlan(Script("new.py")), [module], [], print)
+
+    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+    np.testing.assert_array_equal(tf.cast(module.w, tf.float32), ROWS[:, None])
+
+
+@pytest.mark.parametrize("shape", [None, [None]])
+def test_a_variable_may_change_its_shape(shape: Any, tmp_path: Path) -> None:
+    """TensorFlow writes it, each time."""
+    old = write_tensors(tmp_path / "old", {"w": ROWS, "global_step": np.int64(0)})
+    module = tf.Module()
+    module.w, module.rows = tf.Variable(ROWS + 1, name="w"), tf.Variable(ROWS, shape=tf.TensorShape(shape), trainable=False)
+    weights = Weights(tmp_path, RewritePlan(Script("new.py"), given=(("w", "model/w"),)), [module], [], print)
+    weights.write("at-0")
+    module.rows.assign(np.float32([1.0, 2.0]))
+    like = weights.write("at-1")
+
+    weights.give_back(str(old), like, "anchor-1")
+
+    np.testing.assert_array_equal(module.w.numpy(), ROWS)
+    np.testing.assert_array_equal(module.rows.numpy(), [1.0, 2.0])
 
 
 @pytest.mark.parametrize("family", [keras.optimizers, keras.optimizers.legacy])

@@ -57,8 +57,11 @@ def _calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
 
 
 def _part(name: str, call: ast.Call) -> ConfigPart | None:
-    """Returns a partitioner; None if not all of its arguments are literals."""
-    given = [*zip(_PARAMETERS[name], call.args, strict=False), *((one.arg, one.value) for one in call.keywords)]
+    """Returns a partitioner; None if not all of its arguments are literals of parameters that it has."""
+    parameters = _PARAMETERS[name]
+    given = [*zip(parameters, call.args, strict=False), *((one.arg, one.value) for one in call.keywords)]
+    if len(call.args) > len(parameters) or not all(key in parameters for key, _ in given):  # the key of **kwargs is None
+        return None
     try:
         return ConfigPart(name, {str(key): ast.literal_eval(value) for key, value in given})
     except ValueError:

@@ -21,6 +21,7 @@ _EPILOG = """examples:
   estimator-bridge explain
   estimator-bridge explain script-run-check-file
   estimator-bridge explain There is no such script
+  estimator-bridge explain --replicas is for one process
   estimator-bridge explain --format json script-run-check-file
 
 A message names its anchor in the last line. … stands for what differs from case to case. TensorFlow is not needed.
@@ -41,6 +42,7 @@ def add_parser(verbs: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("words", metavar="ANCHOR", nargs="*", help="anchor from a message's last line, or words of a message")
+    parser.has_options_as_words = True
     add_format(parser, "print text or one JSON object of anchors and messages (default: %(default)s)")
     parser.set_defaults(execute=execute)
 

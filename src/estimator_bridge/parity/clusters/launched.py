@@ -50,12 +50,13 @@ def _find_failure(result: LaunchResult, trace_of: Callable[[TaskId], Trace]) -> 
     failed = [task for task in result.tasks if task.state is State.FAILED]
     if failed:
         return _describe(min(failed, key=lambda task: (task.ended_at, task.name)), trace_of)
-    if result.outcome.code and result.outcome.problem is None:
-        return BridgeError("The cluster was asked to end.", fix="Run the command again.")
-    problem = str(result.outcome.problem or "")
+    problem = result.outcome.problem
+    if problem is None:
+        return BridgeError("The cluster was asked to end.", fix="Run the command again.") if result.outcome.code else None
+    text = str(problem)
     for option in _OPTIONS_OF_LAUNCH:
-        problem = problem.replace(option, "--stall-timeout")
-    return BridgeError(problem) if problem else None
+        text = text.replace(option, "--stall-timeout")
+    return BridgeError(text, address=problem.address)
 
 
 def _describe(task: Task, trace_of: Callable[[TaskId], Trace]) -> BridgeError:

@@ -123,6 +123,7 @@ def judge_rewrite(
         evidence = dataclasses.replace(evidence, new=dataclasses.replace(evidence.new, losses=kept))
     outside = list(loss_findings([point for point in losses if point not in rounded], thresholds, SIDES))
     iterations = list(_iterations(old, new))
+    later_updates, later_steps = _later_updates(new, names, evidence, shaken)
     findings = [
         *_unpaired(old, names),
         *_inputs(evidence),
@@ -131,7 +132,7 @@ def judge_rewrite(
         *outside,
         *_lengths(old, new),
         *(iterations if outside else []),
-        *_later_updates(new, names, evidence, shaken),
+        *later_updates,
         *_final_variables(old, new, names, evidence, shaken),
         *metric_findings(metrics, thresholds, SIDES),
         *predictions,
@@ -178,6 +179,9 @@ def judge_rewrite(
         *_other_notes(names),
     ]
     variables = tuple(_variables(old, new, names))
+    # A finding has the first of its steps alone, and the table of windows needs all of them.
+    parted = [point.step for point in losses if point not in rounded and not thresholds.accept(point.legacy, point.modern)]
+    steps_outside = [*parted, *later_steps, *(finding.step for finding in findings if finding.step is not None)]
     ordered = sorted(findings, key=lambda finding: float("inf") if finding.step is None else finding.step)
     return ParityResult(
         command,
@@ -200,7 +204,7 @@ def judge_rewrite(
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
         anchors=tuple(evidence.start + index for index in evidence.anchored),
-        windows=tuple(_windows(new, names, evidence, losses, ordered, rounded)),
+        windows=tuple(_windows(new, names, evidence, losses, steps_outside, rounded)),
         gradients=tuple(_gradients(evidence)),
         predictions=tuple(outputs),
     )
@@ -233,13 +237,13 @@ def _windows(
     names: NewNames,
     evidence: Evidence,
     losses: Sequence[LossPoint],
-    findings: Sequence[ParityFinding],
+    steps_outside: Sequence[int],
     rounded: Collection[LossPoint],
 ) -> Iterator[AnchorWindow]:
     """Yields the steps between the anchors of a rewrite."""
     first = zip(evidence.old.steps, evidence.new.steps, strict=False)
     updates = [evidence.start + pair[0].index for pair in first if any(fit.differs for fit in _weight_fits(evidence, *pair))]
-    outside = sorted([*updates, *(finding.step for finding in findings if finding.step is not None)])
+    outside = sorted([*updates, *steps_outside])
     by_rounding = sorted(point.step for point in rounded)
     ignored = evidence.slots | _rounding_alone(evidence)
     ends = dict.fromkeys([*evidence.anchored, len(losses)])
@@ -378,19 +382,25 @@ def _final_variables(
         yield ParityFinding("variable", message, evidence.start + last)
 
 
-def _later_updates(new: Trace, names: NewNames, evidence: Evidence, shaken: Trace | None) -> Iterator[ParityFinding]:
-    """Compares the updates of later steps that begin and end with an anchor: no loss shows them, since the anchor takes them back."""
-    counted: Counter[str] = Counter()
-    first = 0
+def _later_updates(
+    new: Trace, names: NewNames, evidence: Evidence, shaken: Trace | None
+) -> tuple[list[ParityFinding], list[int]]:
+    """Compares the updates of later steps that begin and end with an anchor: no loss shows them, since the anchor takes them back.
+
+    Returns:
+        A finding if some updates differ, and the steps that have such an update.
+    """
+    trained: list[str] = []
+    outside: dict[int, list[str]] = {}
     for before, after in itertools.pairwise(evidence.anchored):
         if after == before + 1 > len(evidence.old.steps):
-            trained, outside = _elsewhere(new, names, evidence, before, after, shaken)
-            counted.update(outside)
-            first = first or (evidence.start + after if outside else 0)
+            trained, differing = _elsewhere(new, names, evidence, before, after, shaken)
+            outside |= {evidence.start + after: differing} if differing else {}
+    counted = Counter(itertools.chain.from_iterable(outside.values()))
     found = [name for name, count in counted.items() if count >= _ENOUGH_UPDATES]
-    if found:
-        message = f"The updates of {len(found)} of {len(trained)} variables differ in later steps: {first_three(found)}."
-        yield ParityFinding("variable", message, first)
+    steps = [step for step, differing in outside.items() if not set(found).isdisjoint(differing)]
+    message = f"The updates of {len(found)} of {len(trained)} variables differ in later steps: {first_three(found)}."
+    return [ParityFinding("variable", message, step) for step in steps[:1]], steps
 
 
 def _elsewhere(

@@ -20,7 +20,8 @@ from estimator_bridge.compat.checkpoint.names.matching import Named, match
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.tensors import Stored
-from estimator_bridge.compat.checkpoint.writing.publish import Options, write_tensors
+from estimator_bridge.compat.checkpoint.writing.draft import Draft
+from estimator_bridge.compat.checkpoint.writing.publish import Options, publish, write_tensors
 from estimator_bridge.compat.checkpoint.writing.staging import ScratchDisk
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.rewrite.feeding import Say, is_regrouped
@@ -191,13 +192,14 @@ class Weights:
 
     def _with_new_shapes(self, source: str) -> str:
         """Returns the prefix of a copy of a checkpoint, with regrouped variables and slots."""
-        index = read_index(source)
-        values = {name: read_value(index, name) for name in index.entries}
+        draft = Draft(read_index(source))
         for name, (_, shape) in self._regrouped.items():
-            same = [key for key, value in values.items() if key == name or key.startswith(f"{name}/")]
-            values |= {key: values[key].reshape(shape) for key in same if values[key].size == math.prod(shape)}
+            for key, entry in list(draft.entries.items()):
+                if (key == name or key.startswith(f"{name}/")) and math.prod(entry.shape) == math.prod(shape):
+                    size = dtypes.num_bytes(entry.dtype, shape)
+                    draft.put(key, tensors.Tensor(entry.dtype, shape, size, draft.reader(key)))
         prefix = self._folder / "regrouped"
-        write_tensors(prefix, values, _SCRATCH, ScratchDisk())
+        publish(draft, prefix, _SCRATCH, ScratchDisk())
         return str(prefix)
 
     def _momentum_rate(self) -> float | None:
@@ -241,14 +243,16 @@ def _tensor(variable: Any) -> tensors.Tensor:
 
 
 def _variables_of(index: Index, paths: Mapping[int, tuple[Any, str]]) -> dict[str, Any]:
-    """Returns the variable of each key of a checkpoint; none if it has other values or those of other variables.
+    """Returns the variable of each key of a checkpoint; none if only TensorFlow can write all of its values.
+
+    TensorFlow writes values of other things, values in another form, and variables whose shape is not fully defined.
 
     Args:
         index: Index of the checkpoint, which has the present values.
         paths: Things that were written, and their paths.
     """
     found = {f"{path}{_VALUE}": thing for thing, path in paths.values() if isinstance(thing, tf.Variable)}
-    if found.keys() != index.entries.keys() - {OBJECT_GRAPH}:
+    if found.keys() != index.entries.keys() - {OBJECT_GRAPH} or not all(one.shape.is_fully_defined() for one in found.values()):
         return {}
     is_same = all(
         dtypes.dtype(index.entries[key].dtype).size and read_value(index, key).tobytes() == variable.numpy().tobytes()

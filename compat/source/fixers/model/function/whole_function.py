@@ -32,6 +32,7 @@ _REFUSED = {
     "tensorflow.InteractiveSession": "there are no sessions in a model; use tensors as values",
     "tensorflow.get_default_session": "there are no sessions in a model; use tensors as values",
     "tensorflow.train.Saver": "Keras keeps the checkpoints; load other values by tf.train.load_checkpoint after the first call",
+    "tensorflow.profiler.profile": "it asks variables for a graph that they do not have; take it away, or profile the script",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
 _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
