@@ -49,6 +49,7 @@ from estimator_bridge.compat.source.fixers.model.function.definitions import Def
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.whole_function import (
     BASE,
+    FOLDER,
     OUTPUT,
     OWN_SPEC,
     OWN_UPDATES,
@@ -831,6 +832,8 @@ class _Calls(Marking):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
+        if code(original_node) == FOLDER and any(one.node in self._around for one in self._whole.values()):
+            return parsed('config["model_dir"]')
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:

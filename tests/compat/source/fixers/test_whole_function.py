@@ -17,7 +17,7 @@ SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 SCRIPT = (SCRIPTS / "stays_whole.py").read_text()
 pytestmark = pytest.mark.once
 REFUSED = {
-    "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.model_dir)"),
+    "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.tf_random_seed)"),
     "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
     "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
     "tf.keras.layers.Dense": ("tf.concat([features", "tf.keras.layers.Dense(2)([features"),
@@ -121,6 +121,7 @@ def test_it_evaluates_serves_and_goes_on_as_an_estimator(tmp_path: Path) -> None
     text = SCRIPT.replace(
         "    logits = network(features, mode", '    params["rate"] *= 0.5\n    logits = network(features, mode'
     )
+    text = text.replace("labels, mode, params):", 'labels, mode, params, config):\n    assert config.model_dir != ""')
     kept = convert(text, shim=True)
     assert kept.complete
     (tmp_path / "new.py").write_text(kept.text)

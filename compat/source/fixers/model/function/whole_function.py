@@ -20,6 +20,8 @@ BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
 """Classes of the new script: of a model whose steps are graphs, and of what its function returns."""
 OWN_UPDATES = "optimize_loss"
 """Function of the new script that does what contrib's of that name does."""
+FOLDER = "config.model_dir"
+"""The one setting of a run that a model function may read."""
 OUTPUT = "tensorflow.estimator.export.PredictOutput"
 _KNOWN = (SPEC, OUTPUT, OPTIMIZE_LOSS, *LOGGERS)
 _MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
@@ -83,7 +85,8 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     has_more = function.params.star_kwarg or function.params.kwonly_params or function.decorators
     if "mode" not in names or has_more or not isinstance(function.params.star_arg, cst.MaybeSentinel):
         raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
-    if "config" in names and "config" in reads_and_writes(function.body)[0]:
+    asked = [one for one in nodes(function.body, cst.Attribute) if code(one) == FOLDER]
+    if "config" in names and _reads_config(function, asked):
         raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
     found = Definitions(script, function)
     reached = found.reached([function])[1]
@@ -107,6 +110,15 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
     more = tuple(one for one in function.params.params if one.name.value not in of_caller)
     return WholeFunction(function, more, reached, frozenset((function, *own[1:])), tuple(notes))
+
+
+def _reads_config(function: cst.FunctionDef, asked: Sequence[cst.CSTNode]) -> bool:
+    """Returns True for a function that reads more of its ``config`` than the folder of the model."""
+    known = {one.value for one in asked if isinstance(one, cst.Attribute)}
+    keywords = {one.keyword for one in nodes(function.body, cst.Arg) if isinstance(one, cst.Arg)}
+    attributes = {one.attr for one in nodes(function.body, cst.Attribute) if isinstance(one, cst.Attribute)}
+    named = {one for one in nodes(function.body, cst.Name) if isinstance(one, cst.Name) and one.value == "config"}
+    return bool(named - known - keywords - attributes)
 
 
 def _summaries(script: Script, own: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, str]]:
