@@ -161,13 +161,16 @@ def test_a_plan_is_shown_without_training(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_workers_is_shown_by_one_process(tmp_path: Path) -> None:
-    """What each of them keeps is said, since the devices of the others are not here."""
+    """What each of them keeps is said, since the devices of the others are not here; what several workers cannot train is refused, as by a run."""
     (tmp_path / "plan.toml").write_text('[mesh]\ndata = 2\n[optimizer]\nstate = "sharded"\n')
     options = ["--plan", "plan.toml", "--out", "plan.svg"]
-    ended = estimator_bridge_command("plan", *options, SENTENCES, "--model_dir=model", cwd=tmp_path)
+    ended = estimator_bridge_command("plan", *options, TOWERS, "--model_dir=model", cwd=tmp_path)
     assert ended.code == 0, ended.err[-3000:]
     assert re.search(r"Each of 2 workers keeps about \S+ \w+ of the", ended.out)
     assert re.search(r"2 workers add up \S+ \w+ of gradients in each step", ended.out)
+    refused = estimator_bridge_command("plan", *options, SENTENCES, "--model_dir=model", cwd=tmp_path)
+    assert refused.code == 2
+    assert "on several replicas: an optimizer from tf.train" in refused.err
     picture = ElementTree.parse(tmp_path / "plan.svg").getroot()
     words = " ".join("".join(picture.itertext()).split())
     assert "Bytes of each device" in words
