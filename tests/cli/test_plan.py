@@ -174,7 +174,7 @@ def test_a_plan_for_workers_is_shown_by_one_process(tmp_path: Path) -> None:
     picture = ElementTree.parse(tmp_path / "plan.svg").getroot()
     words = " ".join("".join(picture.itertext()).split())
     assert "Bytes of each device" in words
-    assert "embeddings/words" in words
+    assert "person/table" in words
 
 
 def test_three_axes_are_shown_on_a_page(tmp_path: Path) -> None:
