@@ -41,8 +41,7 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)
-    if not (plan.is_free or plan.is_shaken or plan.looks):
-        exports.intercept(session)
+    exports.intercept(session, keeps=not (plan.is_free or plan.is_shaken or plan.looks))
     checkpoints.keep_apart(trace.folder)
 
     def check() -> None:
