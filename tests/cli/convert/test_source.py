@@ -222,6 +222,35 @@ def test_bad_input_ends_with_one_message(run: Run, tmp_path: Path, name: str) ->
 THREE_FILES = WHOLE.parent / "three_files"
 
 
+def test_a_file_that_is_not_python_3_keeps_no_other_from_being_converted(run: Run, tmp_path: Path) -> None:
+    """It is copied below a mark; of a notebook the mark is all that is written."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    for path in THREE_FILES.glob("*.py"):
+        (old / path.name).write_text(f"{path.read_text()}\nimport two\n")
+    (old / "two.py").write_text("print 'x'\n")
+    (old / "draft.ipynb").write_text(notebook("def (:"))
+    code, _, err = run("--out", new, old)
+    assert code == 1
+    assert "two.py:1: human: two.py: " in err
+    assert "line 1 is not Python 3. If it is Python 2, add --py2." in err
+    mark, text = (new / "two.py").read_text().split("\n", 1)
+    assert mark.startswith("# estimator-bridge: two.py stays: ")
+    assert text == "print 'x'\n"
+    assert "from network import Model\n" in (new / "train.py").read_text()
+    draft = (new / "draft.py").read_text()
+    assert draft.startswith("# estimator-bridge: draft.ipynb stays: ")
+    assert draft.count("\n") == 1
+    (old / "two.py").write_text((new / "two.py").read_text())
+    assert run("--out", tmp_path / "again", old)[0] == 1
+    assert (tmp_path / "again" / "two.py").read_text().count("two.py stays") == 1
+    code, _, err = run("--check", old / "train.py")
+    assert code == 1
+    assert err.count("two.py: ") == 1
+    (old / "train.py").write_text("print 'x'\n")
+    assert run("--out", tmp_path / "third", old / "train.py")[0] == 2
+
+
 def test_a_module_of_the_scripts_own_has_to_be_converted_with_it(run: Run) -> None:
     code, _, err = run("--check", THREE_FILES / "train.py")
     assert code == 1
@@ -234,7 +263,7 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     assert sorted(path.name for path in folder.iterdir()) == ["network.py", "rows.py", "train.py"]
     assert "from network import Model\n" in (folder / "train.py").read_text()
     assert "estimator = Model()\n" in (folder / "train.py").read_text()
-    assert "return (rows\n        .batch(4))\n" in (folder / "rows.py").read_text()
+    assert "return rows.batch(4)\n" in (folder / "rows.py").read_text()
     before = {path: path.read_text() for path in folder.iterdir()}
     assert run("--out", folder, THREE_FILES / "train.py")[0] == 2
     assert before == {path: path.read_text() for path in folder.iterdir()}

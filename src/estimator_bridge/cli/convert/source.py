@@ -90,6 +90,8 @@ def add_parser(kinds: Any) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Converts SCRIPT, prints or writes the result and the report, and compares both scripts if asked."""
+    from estimator_bridge.compat.source.reading import Source
+
     _check_keras(arguments.keras)
     if arguments.out is None and (arguments.prove or arguments.args):
         raise BridgeError("Only a new file is compared.", expected="--prove with --out NEW", fix="Add --out.")
@@ -99,7 +101,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if whole and not (folder or arguments.check or arguments.format != "text"):
         raise BridgeError(f"{arguments.script} is a folder.", expected="a folder for the new files", fix="Add --out FOLDER.")
     script, root = (arguments.script, arguments.script) if whole else _located(arguments.script)
-    sources = _sources(script, root, arguments.py2)
+    sources, left = _sources(script, root, arguments.py2)
     converted = _converted(sources, folder or whole, arguments.body == "shim", arguments.py2, root)
     if not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
         raise BridgeError(
@@ -108,8 +110,10 @@ def execute(arguments: argparse.Namespace) -> int:
             fix="Name the file that makes the Estimator, or the folder of the package.",
         )
     first = next(iter(converted))
+    converted |= left
+    sources |= {path: Source(str(path), one.text, ast.Module([], [])) for path, one in left.items()}
     if not (folder or whole):
-        converted = {first: _with_modules(converted[first], [path for path in converted if path != first])}
+        converted = {first: _with_modules(converted[first], [path for path in converted if path not in {first, *left}], left)}
     if folder:
         _write_folder(root, arguments.out, converted)
     elif arguments.out is not None or arguments.write:
@@ -160,16 +164,40 @@ def _located(script: Path) -> tuple[Path, Path]:
     return absolute.relative_to(here), root.relative_to(here)
 
 
-def _sources(script: Path, root: Path, python2: bool) -> dict[Path, Source]:
-    """Returns a script and the modules below a root that it imports, or the files below a folder."""
+def _sources(script: Path, root: Path, python2: bool) -> tuple[dict[Path, Source], dict[Path, Conversion]]:
+    """Returns a script and the modules below a root that it imports, or the files below a folder; last those that are left to a human."""
     from estimator_bridge.compat.source.checking import find_files
     from estimator_bridge.compat.source.reading import own_sources
 
     if script.is_dir():
-        return {path: _read(path, python2) for path in find_files([str(script)])}
-    modules = (Path(source.path) for source in own_sources(script, root))
-    paths = dict.fromkeys([script, *(path for path in modules if path.is_relative_to(root))])
-    return {path: _read(path, python2) for path in paths}
+        paths = find_files([str(script)])
+    else:
+        modules = (Path(source.path) for source in own_sources(script, root))
+        paths = [script, *(path for path in modules if path.is_relative_to(root))]
+    sources: dict[Path, Source] = {}
+    errors: dict[Path, BridgeError] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            sources[path] = _read(path, python2)
+        except BridgeError as error:  # noqa: PERF203 -- one of many files
+            errors[path] = error
+    if errors and (script in errors or not sources):
+        raise next(iter(errors.values()))
+    return sources, {path: _left(path, error) for path, error in errors.items()}
+
+
+def _left(path: Path, error: BridgeError) -> Conversion:
+    """Returns a file that cannot be converted as it is, below a mark; of one that is no text, the mark alone."""
+    from estimator_bridge.compat.source.fixers.conversion import Conversion
+    from estimator_bridge.compat.source.fixers.marks import Change, Outcome
+
+    change = Change(1, path.name, Outcome.HUMAN, f"{error.what} {error.fix or ''}".strip())
+    try:
+        text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    has_mark = text.startswith(change.comment.removesuffix(change.message))
+    return Conversion(text if has_mark else f"{change.comment}\n{text}", (change,))
 
 
 def _converted(sources: Mapping[Path, Source], together: bool, shim: bool, python2: bool, root: Path) -> dict[Path, Conversion]:
@@ -214,13 +242,14 @@ def _with_losses(source: Source, conversion: Conversion, python2: bool) -> Conve
     return dataclasses.replace(conversion, changes=tuple(sorted({*conversion.changes, *lost}))) if lost else conversion
 
 
-def _with_modules(conversion: Conversion, modules: Iterable[Path]) -> Conversion:
-    """Returns a script's conversion with a line for each module that would have to be converted with it."""
+def _with_modules(conversion: Conversion, modules: Iterable[Path], left: Mapping[Path, Conversion]) -> Conversion:
+    """Returns a script's conversion with a line for each module that would have to be converted with it, or cannot be."""
     from estimator_bridge.compat.source.fixers.marks import Change, Outcome
 
     message = "the script imports it, and it uses TensorFlow 1; convert both: --out FOLDER"
     more = (Change(1, str(path), Outcome.HUMAN, message) for path in modules)
-    return dataclasses.replace(conversion, changes=(*conversion.changes, *more))
+    stay = (change for one in left.values() for change in one.changes)
+    return dataclasses.replace(conversion, changes=(*conversion.changes, *more, *stay))
 
 
 def _write_folder(root: Path, folder: Path, conversions: Mapping[Path, Conversion]) -> None:
