@@ -72,7 +72,6 @@ from estimator_bridge.compat.source.fixers.model.layers import (
     of_network,
 )
 from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
-from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
 from estimator_bridge.compat.source.fixers.normal.inner_imports import with_imports_above
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
@@ -90,6 +89,7 @@ from estimator_bridge.compat.source.fixers.script import (
     parsed,
     simple_name,
 )
+from estimator_bridge.compat.source.fixers.slim import SLIM, in_slim
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.objects import Unfolded, unfolded
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
@@ -97,7 +97,7 @@ from estimator_bridge.compat.source.removed_names.python import with_abstract_cl
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _WITH_MODEL = "it is converted with the model function that calls it, which stays; the mark of that says why"
-_OF_SPECS = ("tensorflow.estimator.export.", OPTIMIZE_LOSS)
+_OF_SPECS = ("tensorflow.estimator.export.", *OWN_UPDATES)
 """What an EstimatorSpec is given, and what is converted with it."""
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
 _QUEUES = (
@@ -353,7 +353,7 @@ def _converted(
             NAME_SCOPE,
             BASE,
             OWN_SPEC,
-            OWN_UPDATES,
+            *OWN_UPDATES.values(),
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
@@ -568,6 +568,7 @@ class _Calls(Marking):
         self._classes = classes
         self._whole = whole
         self._of_graphs = {each for one in whole.values() for each in one.own}
+        self._with_slim = any(one.slim for one in whole.values())
         self._unused = unused
         self._shimmed = shimmed
         self._norms = norms
@@ -608,6 +609,10 @@ class _Calls(Marking):
     def _in_graph(self) -> bool:
         """True inside of a model function that stays whole, and of what it calls."""
         return any(one in self._of_graphs for one in self._around)
+
+    def _in_slim(self, node: cst.CSTNode) -> str:
+        """Returns the name in the package tf_slim of a function of contrib inside of a model function that stays whole with them."""
+        return in_slim(self._script.name(node)) if self._with_slim and self._in_graph else ""
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -672,8 +677,12 @@ class _Calls(Marking):
         self._around.pop()
         name = self._names.get(original_node, "")
         written = self._classes.get(name)
+        if name in self._whole:
+            around = class_around(self._whole[name], updated_node, self._classes[name].name.value)
+            lost = [cst.EmptyLine(comment=cst.Comment(one)) for one in lost_comments([updated_node], around)]
+            return around.with_changes(leading_lines=[*around.leading_lines, *lost])
         if written is not None:
-            return class_around(self._whole[name], updated_node, written.name.value) if name in self._whole else written
+            return written
         if original_node.name.value in self._unused:
             message = "its body is in the class that used it"
             self._changes.append(Change(self._script.line(original_node), original_node.name.value, Outcome.CONVERTED, message))
@@ -756,13 +765,17 @@ class _Calls(Marking):
         name = self._script.called(old)
         if self._in_graph and name in (SPEC, OUTPUT):
             return code(own_spec(self._script, old, new) if name == SPEC else new.args[0].value)
-        if self._in_graph and name == OPTIMIZE_LOSS:
-            return code(new.with_changes(func=cst.Name(OWN_UPDATES)))
+        if self._in_graph and name in OWN_UPDATES:
+            return code(new.with_changes(func=cst.Name(OWN_UPDATES[name])))
         if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
             if is_layer_of_keras(name) and not self._within:
                 return in_network(self._script, old, new)
             if text := of_network(self._script, old, new):
                 return text
+        if self._in_slim(old.func):
+            return None
+        if self._in_graph and isinstance(old.func, cst.Attribute) and old.func.attr.value == "initialized_value":
+            return f"{code(cst.ensure_type(new.func, cst.Attribute).value)}.read_value()"  # the variable has a value by then
         if self._in_shim and is_contrib(name):
             return of_core(self._script, old, new)
         text = self._calls.converted(old, new)
@@ -794,7 +807,11 @@ class _Calls(Marking):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         name = self._script.name(node)
         function = self._functions[0] if self._functions else ""
-        if node in self._classes_of_modes or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, *LOGGERS, OUTPUT))):
+        if (
+            node in self._classes_of_modes
+            or self._in_slim(node)
+            or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, *LOGGERS, OUTPUT)))
+        ):
             return False
         if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
             if mode_name(name) and function not in self._with_specs:
@@ -832,8 +849,11 @@ class _Calls(Marking):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
-        if code(original_node) == FOLDER and any(one.node in self._around for one in self._whole.values()):
+        if code(original_node) == FOLDER and any(one.node in self._around and one.asks_folder for one in self._whole.values()):
             return parsed('config["model_dir"]')
+        if slim := self._in_slim(original_node):
+            self._calls.used.add(SLIM)
+            return parsed(slim)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
@@ -996,6 +1016,7 @@ def _with_header(module: cst.Module, calls: EstimatorCalls, with_model: bool) ->
         *statements[tensorflow + 1 : last],
         *([cst.parse_statement(_POLICY)] if keras else []),
         *spaced,
+        *([_spaced(cst.parse_statement(f"tf_slim = {SLIM}()"))] if SLIM in calls.used else []),
         *(_spaced(one) if spaced and place == 0 else one for place, one in enumerate(statements[last:])),
     ]
     return module.with_changes(body=new)

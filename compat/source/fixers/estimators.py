@@ -14,6 +14,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER
 from estimator_bridge.compat.source.fixers.model.flow import returned_value
+from estimator_bridge.compat.source.fixers.model.function.whole_function import BASE
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
 _SUPPORT = Path(__file__).with_name("support.py.txt")
@@ -236,7 +237,7 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
             "data.take(steps)", 'data.take(steps * getattr(model, "devices", 1))'
         )
         text = text.replace("int(model.optimizer.iterations)", "int(model.optimizer.iterations.numpy())")
-    if (GRAPH in used or ELSEWHERE in used) and mode == "train":  # updates may count other steps than batches
+    if {GRAPH, ELSEWHERE, BASE}.intersection(used) and mode == "train":  # updates may count other steps than batches
         text = text.replace(
             "        data = data.take(steps)\n",
             "        data = data.filter(lambda *batch: True)  # has no length: the step ends the training\n",

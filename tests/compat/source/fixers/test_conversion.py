@@ -86,6 +86,7 @@ WHOLE = (
     "recurrent_dropout",
     "returns_by_mode",
     "shared_and_named",
+    "slim_scopes",
     "specs_by_mode",
     "stacked_cells",
     "spectral",
@@ -94,6 +95,7 @@ WHOLE = (
     "teacher_forcing",
     "tpu",
     "training_features",
+    "trains_first",
     "two_calls",
     "without_effect",
 )
@@ -104,9 +106,11 @@ SHIMMED = (
     "made_in_calls",
     "predicts_otherwise",
     "returns_by_mode",
+    "slim_scopes",
     "spectral",
     "stays_whole",
     "teacher_forcing",
+    "trains_first",
 )
 """Those whose network ``--body shim`` keeps."""
 FOR_HUMANS = SCRIPTS / "for_humans.py"
@@ -205,6 +209,8 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "float64": "float64",
         "linear": "error below 20: True",
         "named_classes": "metrics: ['kept', 'low']",
+        "slim_scopes": "metrics: ['global_step', 'loss', 'mean', 'pearson']",
+        "trains_first": "metrics: ['average', 'first', 'global_step', 'loss', 'weights']",
         "stays_whole": "exported: True",
         "frozen_norms": "metrics: ['accuracy', 'global_step', 'loss']",
         "bound_arguments": "metrics: ['accuracy', 'global_step', 'loss']",

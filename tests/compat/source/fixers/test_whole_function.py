@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from estimator_bridge.compat.source.fixers.conversion import convert
@@ -69,6 +71,51 @@ def test_a_function_that_counts_no_steps_keeps_its_mark() -> None:
     )
     text = f"{SCRIPT[:begin]}    train_op = tf.train.AdamOptimizer().minimize(loss)\n{SCRIPT[end:]}"
     assert any("nothing counts the steps" in one.message for one in convert(text, shim=True).changes)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "hooks: list = [tf.train.StopAtStepHook(2)]",
+        "hooks, number = [tf.train.StopAtStepHook(2)], 1",
+        "for hooks in [[tf.train.StopAtStepHook(2)]]:\n        pass",
+        "",
+    ],
+)
+def test_hooks_that_are_given_in_any_way_keep_their_mark(given: str) -> None:
+    """A list to which a hook that shows values is added may have had others, or be an argument."""
+    old = '    hooks = [tf.train.LoggingTensorHook({"loss": loss}, every_n_iter=10)]\n'
+    assert SCRIPT.count(old) == 1
+    new = f"    {given}\n    hooks.append(tf.train.LoggingTensorHook({{}}, 10))\n"
+    text = SCRIPT.replace(old, new)
+    if not given:
+        text = text.replace("labels, classes):", "labels, classes, hooks):").replace(
+            "labels, classes)\n", "labels, classes, [tf.train.StopAtStepHook(2)])\n"
+        )
+    kept = convert(text, shim=True)
+    assert any("evaluation_hooks" in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
+
+
+def test_each_step_trains_each_variable_once(tmp_path: Path) -> None:
+    """Four steps of gradient descent, by hand: nothing else made the variables before, and an average begins with the value of its variable."""
+    script = SCRIPTS / "trains_first.py"
+    kept = convert(script.read_text(), shim=True)
+    assert kept.complete
+    for comment in ("# of five numbers", "# of the run"):
+        assert kept.text.count(comment) == 1
+    (tmp_path / "new.py").write_text(kept.text.replace("print(found)", "print('found:', found)"))
+    ended = subprocess.run([sys.executable, "new.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    line = next(one for one in ended.stdout.splitlines() if one.startswith("found: "))
+    found = {name: float(value) for name, value in re.findall(r"'(\w+)': (?:np\.\w+\()?([-\d.e]+)", line)}
+    draw = np.random.RandomState(1)
+    features, labels = draw.rand(64, 5).astype("float32"), draw.rand(64, 1).astype("float32")
+    weights = np.ones([5, 1])
+    for place in range(0, 64, 16):
+        x, y = features[place : place + 16].astype(float), labels[place : place + 16]
+        weights -= 0.1 * (2 * x.T @ (x @ weights - y) / 16 + 0.1)
+    np.testing.assert_allclose(found["weights"], weights.mean(), rtol=1e-5)
+    assert (found["first"], found["average"], found["global_step"]) == (1.0, 2.0, 4.0)
 
 
 def test_hooks_of_a_method_keep_their_mark() -> None:

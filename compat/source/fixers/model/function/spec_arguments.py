@@ -26,20 +26,25 @@ _WITHOUT_NEED = ("tensorflow.local_variables_initializer", "tensorflow.tables_in
 """What initializes metrics and tables, which Keras and TensorFlow 2 do where they make them."""
 
 
-def spec_arguments(script: Script, one: Branch, approximate: list[tuple[cst.CSTNode, str]]) -> Arguments:
+def spec_arguments(
+    script: Script, one: Branch, approximate: list[tuple[cst.CSTNode, str]], parameters: frozenset[str] = frozenset()
+) -> Arguments:
     """Returns the arguments of a mode's EstimatorSpec.
 
     Args:
         script: Script around the model function.
         one: Branch of the mode.
         approximate: Parts of a spec that are left out, and why; more are added.
+        parameters: Parameters of the function, which may be hooks.
 
     Raises:
         UnconvertibleError: A hook or a Scaffold does more than show values.
     """
     given = arguments(one.spec, PARAMETERS)
     if given is not None:
-        given = {name: value for name, value in given.items() if "hooks" not in name or not _only_log(script, value, one)}
+        given = {
+            name: value for name, value in given.items() if "hooks" not in name or not _only_log(script, value, one, parameters)
+        }
         given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
         given = {
             name: value
@@ -99,16 +104,26 @@ def _only_log(script: Script, hooks: cst.BaseExpression, one: Branch, names: fro
 def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
     """Returns what the statements of a mode assign to a name, or append to it, in blocks too; nothing if it changes in other ways."""
     found = list[cst.BaseExpression]()
-    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.AugAssign, cst.Call)):
+    known = set[cst.CSTNode]()
+    for node in (part for each in one.statements for part in nodes(each, cst.Assign, cst.AnnAssign, cst.Call)):
         if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
             found.append(node.value)
-        elif isinstance(node, cst.AugAssign) and simple_name(node.target) == name:
-            return []
+            known.update(target.target for target in node.targets)
+        elif isinstance(node, cst.AnnAssign) and simple_name(node.target) == name and node.value is not None:
+            found.append(node.value)
+            known.add(node.target)
         elif isinstance(node, cst.Call) and code(node.func).startswith(f"{name}."):
             if code(node.func) != f"{name}.append" or len(node.args) != 1:
                 return []
             found.append(node.args[0].value)
-    return found
+    return found if known and not any(_writes(each, name, known) for each in one.statements) else []
+
+
+def _writes(statement: cst.CSTNode, name: str, known: set[cst.CSTNode]) -> bool:
+    """Returns True for a statement with a target that is a name, or contains it, besides those that are known."""
+    kinds = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.AsName, cst.CompFor)
+    targets = {getattr(node, "target", None) or getattr(node, "name", None) for node in nodes(statement, *kinds)} - known
+    return any(simple_name(node) == name for target in targets if target is not None for node in nodes(target, cst.Name))
 
 
 def _is_none(value: cst.BaseExpression, one: Branch) -> bool:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Branch, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
-from estimator_bridge.compat.source.fixers.model.updates import OPTIMIZE_LOSS, STEPS
+from estimator_bridge.compat.source.fixers.model.updates import CREATE_TRAIN_OP, OPTIMIZE_LOSS, STEPS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.slim import in_slim
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
 """Classes of the new script: of a model whose steps are graphs, and of what its function returns."""
-OWN_UPDATES = "optimize_loss"
-"""Function of the new script that does what contrib's of that name does."""
+OWN_UPDATES = {OPTIMIZE_LOSS: "optimize_loss", **dict.fromkeys(CREATE_TRAIN_OP, "create_train_op")}
+"""Functions of contrib, and those of the new script that do the same in a graph."""
 FOLDER = "config.model_dir"
 """The one setting of a run that a model function may read."""
 OUTPUT = "tensorflow.estimator.export.PredictOutput"
-_KNOWN = (SPEC, OUTPUT, OPTIMIZE_LOSS, *LOGGERS)
+_KNOWN = (SPEC, OUTPUT, *OWN_UPDATES, *LOGGERS)
 _MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
 _REFUSED = {
     "tensorflow.placeholder": "there are no placeholders; take the value from the features",
@@ -37,6 +39,7 @@ _REFUSED = {
     "tensorflow.profiler.profile": "it asks variables for a graph that they do not have; take it away, or profile the script",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
+_COUNTING = (*STEPS, *OWN_UPDATES)
 _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
 """Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
 _OF_UPDATES = ("loss", "global_step", "learning_rate", "optimizer", *_NO_UPDATES, "clip_gradients", "learning_rate_decay_fn",
@@ -61,6 +64,8 @@ class WholeFunction:
         more: Parameters that only the script knows, which it binds before an Estimator calls the function.
         reached: Names of the functions and classes of the script that it reads.
         own: The function, and those.
+        asks_folder: True if it is given a ``config`` of which it reads the folder of the model.
+        slim: True if it calls functions of contrib that the package tf_slim alone has.
         notes: Lines of the report about what the class does not have.
     """
 
@@ -68,6 +73,8 @@ class WholeFunction:
     more: tuple[cst.Param, ...]
     reached: frozenset[str]
     own: frozenset[cst.CSTNode]
+    asks_folder: bool
+    slim: bool
     notes: tuple[Change, ...]
 
 
@@ -91,25 +98,32 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     found = Definitions(script, function)
     reached = found.reached([function])[1]
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
-    if script.methods or {BASE, OWN_SPEC, OWN_UPDATES} & bound:
+    if script.methods or {BASE, OWN_SPEC, *OWN_UPDATES.values()} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
     own = [function.body, *(found.own[name] for name in sorted(reached))]
-    for one in own:
-        _check(script, one)
-    if not any(script.name(node) in (*STEPS, OPTIMIZE_LOSS) for one in own for node in nodes(one, cst.Attribute, cst.Name)):
+    slim = [*itertools.chain(*(_check(script, one) for one in own))]
+    if not any(script.name(node) in _COUNTING for one in own for node in nodes(one, cst.Attribute, cst.Name)):
         message = "nothing counts the steps, by which checkpoints are known; give minimize tf.train.get_global_step()"
         raise UnconvertibleError(function, "the model function", message)
-    approximate = [*_summaries(script, own)]
+    message = "the new script needs the package tf_slim, which is not part of TensorFlow: pip install tf-slim"
+    approximate = [*_summaries(script, own), *((one, message) for one in slim[:1])]
     functions = [function, *(each for one in own for each in nodes(one, cst.FunctionDef) if isinstance(each, cst.FunctionDef))]
     around = {spec: one for one in functions for spec in nodes(one.body, cst.Call)}  # the innermost function
     for spec, inner in around.items():
         if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
-            body = (each for each in inner.body.body if isinstance(each, cst.SimpleStatementLine | cst.BaseCompoundStatement))
-            spec_arguments(script, Branch(tuple(body), spec), approximate)
+            body = _statements(inner)
+            parameters = (*inner.params.params, *inner.params.kwonly_params)
+            names_of = frozenset(one.name.value for one in parameters)
+            spec_arguments(script, Branch(body, spec), approximate, names_of)
     notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
     more = tuple(one for one in function.params.params if one.name.value not in of_caller)
-    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), tuple(notes))
+    asks_folder = "config" in names and not any("config" in reads_and_writes(each)[1] for each in _statements(function))
+    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), asks_folder, bool(slim), tuple(notes))
+
+
+def _statements(function: cst.FunctionDef) -> tuple[Statement, ...]:
+    return tuple(one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement))
 
 
 def _reads_config(function: cst.FunctionDef, asked: Sequence[cst.CSTNode]) -> bool:
@@ -128,8 +142,8 @@ def _summaries(script: Script, own: Sequence[cst.CSTNode]) -> Iterator[tuple[cst
             yield call.func, "no step runs it; fit writes losses and metrics"
 
 
-def _check(script: Script, one: cst.CSTNode) -> None:
-    """Raises for a name that a graph of TensorFlow 2 cannot have."""
+def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yields the names that the package tf_slim alone has, and raises for one that a graph of TensorFlow 2 cannot have."""
     attributes = [each for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)]
     inner = {each.value for each in attributes}
     calls = [each for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
@@ -146,7 +160,9 @@ def _check(script: Script, one: cst.CSTNode) -> None:
         if name in _REFUSED:
             raise UnconvertibleError(node, spelled, _REFUSED[name])
         known = name in _KNOWN or name.startswith(_MODES) or is_contrib(name) or node in respelled
-        if name.startswith(_OF_ESTIMATORS) and not known:
+        if not known and in_slim(name):
+            yield node
+        elif name.startswith(_OF_ESTIMATORS) and not known:
             raise UnconvertibleError(
                 node, spelled, f"{'.'.join(spelled.split('.')[:2])} is not converted; use a core layer or function"
             )
@@ -165,7 +181,7 @@ def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:
         ):
             message = "TensorFlow 2 does not train variables in parts; take the partitioner away"
             raise UnconvertibleError(call, f"{code(call.func)}(partitioner=...)", message)
-        given = arguments(call, _OF_UPDATES) if script.called(call) == OPTIMIZE_LOSS else {}
+        given = arguments(call, _OF_UPDATES) if script.called(call) in OWN_UPDATES else {}
         unknown = (
             ["*"] if given is None else [name for name in _NO_UPDATES if code(given.get(name, cst.Name("None"))) != "None"]
         )
