@@ -191,6 +191,12 @@ class SideEvidence:
     shuffles: bool | None = None
     fit_shuffles: bool = False
 
+    @property
+    def unread(self) -> frozenset[str]:
+        """Trainable variables that the loss of the first step does not depend on: they have no gradient; empty if none is known."""
+        gradients = self.steps[0].gradients() if self.steps else {}
+        return frozenset(self.trainable) - gradients.keys() if gradients else frozenset()
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:

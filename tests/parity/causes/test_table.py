@@ -412,7 +412,8 @@ def test_values_in_another_unit_are_named_before_what_follows_from_them() -> Non
 def test_variables_of_one_side() -> None:
     shapes = {"kernel": (5,), "model/kernel": (6,)}
     full = evidence(PLAIN, PLAIN, unmatched_old=("kernel",), unmatched_new=("model/kernel",), shapes=shapes)
-    full = dataclasses.replace(full, new=dataclasses.replace(full.new, trainable=("model/kernel",)))
+    steps = [dataclasses.replace(step, gradients=lambda: {"model/kernel": np.ones([6])}) for step in full.new.steps]
+    full = dataclasses.replace(full, new=dataclasses.replace(full.new, trainable=("model/kernel",), steps=tuple(steps)))
     causes = [
         first_cause(full),
         first_cause(dataclasses.replace(full, unmatched_new=())),
@@ -426,6 +427,12 @@ def test_variables_of_one_side() -> None:
     ]
     assert causes[0] is not None
     assert "kernel [5] of the old script and model/kernel [6] of the new one" in causes[0].seen
+
+
+def test_variables_on_which_no_loss_depends_are_no_cause() -> None:
+    names = ("kernel", "bias", "other")
+    full = evidence(PLAIN, PLAIN, {"trainable": names}, {"trainable": names}, unmatched_old=("other",), unmatched_new=("other",))
+    assert first_cause(full) is None
 
 
 @pytest.mark.parametrize(
@@ -492,8 +499,8 @@ def test_inputs_of_another_size_are_named_by_the_first_operation_that_gives_them
     shapes = {"dense/kernel": (3072, 4), "model/dense/kernel": (256, 4)}
     full = evidence(PLAIN, PLAIN, unmatched_old=("dense/kernel",), unmatched_new=("model/dense/kernel",), shapes=shapes)
     sides = [
-        dataclasses.replace(full.old, trainable=("dense/kernel",)),
-        dataclasses.replace(full.new, trainable=("model/dense/kernel",)),
+        dataclasses.replace(side, trainable=(name,), steps=(dataclasses.replace(side.steps[0], gradients=lambda: {}),))
+        for side, name in ((full.old, "dense/kernel"), (full.new, "model/dense/kernel"))
     ]
     found = first_cause(dataclasses.replace(full, old=sides[0], new=sides[1]))
     assert found is not None

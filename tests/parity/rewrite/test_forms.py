@@ -31,6 +31,13 @@ def test_a_right_rewrite_of_any_form_is_equal(tmp_path: Path, monkeypatch: pytes
     assert max(rel_diff(point.legacy, point.modern) for point in result.losses) < 1e-6
 
 
+def test_a_model_is_built_as_its_training_builds_it() -> None:
+    """Its own step makes its variables, and does something else then: a call before would hide that."""
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), RewritePlan(Script(str(DATA / "mlp_by_step_new.py"))))
+    assert result.verdict == "different"
+    assert result.losses[0].modern == pytest.approx(2 * result.losses[0].legacy, rel=1e-5)
+
+
 @pytest.mark.parametrize("form", ["module", "loose_variables"])
 def test_metrics_of_a_loop_over_held_out_data_are_compared(form: str) -> None:
     plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))

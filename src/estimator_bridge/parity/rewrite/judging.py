@@ -125,7 +125,7 @@ def judge_rewrite(
     iterations = list(_iterations(old, new))
     later_updates, later_steps = _later_updates(new, names, evidence, shaken)
     findings = [
-        *_unpaired(old, names),
+        *_unpaired(old, names, evidence),
         *_inputs(evidence),
         *of_inputs,
         *updates,
@@ -199,7 +199,7 @@ def judge_rewrite(
             *not_compared,
             *unpredicted,
             *unexported,
-            *_left_out(old, names),
+            *_left_out(old, names, evidence),
             *(["initial values, which the new script draws otherwise"] if spreads else []),
             *(["all from the training of a second model on"] if any(old.events("another model")) else []),
         ),
@@ -297,24 +297,29 @@ def _rounding_notes(points: Collection[LossPoint]) -> Iterator[str]:
         )
 
 
-def _unpaired(old: Trace, names: NewNames) -> Iterator[ParityFinding]:
+def _unpaired(old: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
+    """Yields trainable variables that one side alone has, but for those on which no loss depends."""
     trained = {name for event in old.events("variables") for name, _, trainable in event["variables"] if trainable}
-    missing = [name for name in names.paired.get("unmatched_old", ()) if name in trained]
+    missing = [name for name in names.paired.get("unmatched_old", ()) if name in trained - evidence.old.unread]
     if missing:
         yield ParityFinding("initial values", f"Variables of the old script have no counterpart: {first_three(missing)}.", 0)
     new = {names.keys.get(name, name) for name in names.paired.get("trainable", ())}
-    added = [key for key in names.paired.get("unmatched_new", ()) if key in new]
+    added = [key for key in names.paired.get("unmatched_new", ()) if key in new - evidence.new.unread]
     if added:
         shown = first_three([*map(shown_name, added)])
         yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {shown}.", 0)
 
 
-def _left_out(old: Trace, names: NewNames) -> Iterator[str]:
+def _left_out(old: Trace, names: NewNames, evidence: Evidence) -> Iterator[str]:
     """Yields what the old script has beside its weights and the new one has nowhere that the comparison sees."""
     trained = {name for event in old.events("variables") for name, _, trainable in event["variables"] if trainable}
     left = [name for name in names.paired.get("unmatched_old", ()) if name not in trained and not _COUNTS.search(name)]
     if left:
         yield f"variables of the old script that are not trained: {first_three(left)}"
+    sides = (("unmatched_old", evidence.old), ("unmatched_new", evidence.new))
+    unread = [name for key, side in sides for name in names.paired.get(key, ()) if name in side.unread]
+    if unread:
+        yield f"variables of one side on which no loss depends: {first_three([*map(shown_name, unread)])}"
     slots = [source for source, target, _ in names.paired.get("slots", ()) if source and not target]
     if slots:
         yield f"slots of the old optimizer that the new one keeps elsewhere or not at all: {first_three(slots)}"

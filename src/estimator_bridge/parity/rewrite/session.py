@@ -364,8 +364,10 @@ class Session:
         self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
 
     def _build(self, model: Any, features: Any, batch: Any) -> None:
-        """Calls a model that has no variables yet with a batch, in a graph as ``fit`` does; if that fails, the script's own call is awaited."""
+        """Makes the variables of a model that has none by its own training step, as ``fit`` does, or by a call; if both fail, the script's own call is awaited."""
         is_eager = self.plan.runs_eagerly or getattr(model, "run_eagerly", False)
+        if not is_eager and self._is_built_by_step(model, batch):
+            return
         in_graph = tf.function(lambda batch: model(batch, training=False)).get_concrete_function
         try:
             try:
@@ -376,8 +378,6 @@ class Session:
             except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
                 model(features, training=False)
         except Exception as error:  # noqa: BLE001 -- of the script's own code
-            if self._is_built_by_step(model, batch):
-                return
             self._unbuilt[id(model)] = BridgeError(
                 f"The new script's model {model.name} has no variables before its training, and a call with a batch fails.",
                 received=f"{type(error).__name__}: {error}",
@@ -389,8 +389,10 @@ class Session:
         own = next((one for one in type(model).__mro__ if "train_step" in vars(one)), None)
         if batch is None or own is None or own.__module__.split(".")[0] in ("keras", "tf_keras"):
             return False
-        with contextlib.suppress(Exception):  # of the script's own code
+        try:
             tf.function(model.train_step).get_concrete_function(tf.nest.map_structure(spec_of_value, batch))
+        except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
+            return False
         return bool(model.trainable_variables)
 
     def awaits(self, model: Any) -> bool:

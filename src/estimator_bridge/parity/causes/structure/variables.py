@@ -14,8 +14,10 @@ _SPATIAL = ("Conv", "DepthwiseConv", "MaxPool", "AvgPool")  # types of operation
 
 def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause for trainable variables without a counterpart."""
-    missing = [name for name in evidence.unmatched_old if name in evidence.old.trainable]
-    added = [name for name in evidence.unmatched_new if name in evidence.new.trainable]
+    missing, added = (
+        [name for name in names if name in side.trainable and name not in side.unread]
+        for names, side in ((evidence.unmatched_old, evidence.old), (evidence.unmatched_new, evidence.new))
+    )
 
     def spelled(names: list[str]) -> str:
         shown = [shown_name(name) for name in names]
