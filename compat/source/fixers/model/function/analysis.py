@@ -458,20 +458,21 @@ class _Analysis:
         """Returns the network with the layers that the metrics alone need, their dict as it is, and the other statements that it needs."""
         one, value = self._branches[Mode.EVAL], self._specs[Mode.EVAL]["eval_metric_ops"]
         needed = needed_for(_read(value), one.statements)
-        makers = [each for each in needed if each not in network and self._found.makes(each)]
+        makers = [each for each in needed if each not in network and self._makes_network([each])]
         if makers:
             network = self._with_evaluated(network, self._split(one, _bound(makers))[0])
         measured = [each for each in needed if each not in network]
-        made = self._found.reached([*measured, value])[0]
-        if any(
-            name.startswith(("tensorflow.layers.", "tensorflow.get_variable")) or layer_function(name) or is_keras(name)
-            for name in made
-        ):
+        if self._makes_network([*measured, value]):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "it makes layers, which the network has to make")
         if not self._may_stand_behind([], network, one, {*_read_by(measured), *_read(value)} - _bound(measured)):
             raise UnconvertibleError(one.spec, "eval_metric_ops", "it reads what only training computes")
         self._check_kept([*measured, cst.SimpleStatementLine([cst.Expr(value)])], network, one)
         return network, value, measured
+
+    def _makes_network(self, parts: Sequence[cst.CSTNode]) -> bool:
+        """Returns True for what makes layers or shared variables, which are no variables of metrics."""
+        own = ("tensorflow.layers.", "tensorflow.get_variable")
+        return any(name.startswith(own) or layer_function(name) or is_keras(name) for name in self._found.reached(parts)[0])
 
     def _check_kept(self, kept: Sequence[Statement], computed: Container[Statement], one: Branch) -> None:
         """Raises for what cannot stay as it is behind the network and the loss."""
