@@ -22,6 +22,7 @@ from estimator_bridge.compat.source.fixers.estimators import (
     EstimatorCalls,
     needed_functions,
 )
+from estimator_bridge.compat.source.fixers.graph_functions import OWN, SLIM, UPDATES, in_graphs
 from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import (
@@ -52,7 +53,6 @@ from estimator_bridge.compat.source.fixers.model.function.whole_function import 
     FOLDER,
     OUTPUT,
     OWN_SPEC,
-    OWN_UPDATES,
     WholeFunction,
     class_around,
     keep_whole,
@@ -89,7 +89,6 @@ from estimator_bridge.compat.source.fixers.script import (
     parsed,
     simple_name,
 )
-from estimator_bridge.compat.source.fixers.slim import SLIM, in_slim
 from estimator_bridge.compat.source.fixers.surface import is_respelled, numpy_spelled, spelled
 from estimator_bridge.compat.source.objects import Unfolded, unfolded
 from estimator_bridge.compat.source.removed_names.numpy import REMOVED
@@ -97,7 +96,7 @@ from estimator_bridge.compat.source.removed_names.python import with_abstract_cl
 
 _OUTSIDE = "it makes variables outside of a model; make a layer or a variable in __init__ of a tf_keras.Model"
 _WITH_MODEL = "it is converted with the model function that calls it, which stays; the mark of that says why"
-_OF_SPECS = ("tensorflow.estimator.export.", *OWN_UPDATES)
+_OF_SPECS = ("tensorflow.estimator.export.", *(f"tensorflow.contrib.{name}" for name in UPDATES))
 """What an EstimatorSpec is given, and what is converted with it."""
 _NO_PLACEHOLDERS = "there are no placeholders; take an argument of a function"
 _QUEUES = (
@@ -353,7 +352,7 @@ def _converted(
             NAME_SCOPE,
             BASE,
             OWN_SPEC,
-            *OWN_UPDATES.values(),
+            *OWN,
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
@@ -610,9 +609,10 @@ class _Calls(Marking):
         """True inside of a model function that stays whole, and of what it calls."""
         return any(one in self._of_graphs for one in self._around)
 
-    def _in_slim(self, node: cst.CSTNode) -> str:
-        """Returns the name in the package tf_slim of a function of contrib inside of a model function that stays whole with them."""
-        return in_slim(self._script.name(node)) if self._with_slim and self._in_graph else ""
+    def _of_graph(self, node: cst.CSTNode) -> str:
+        """Returns the new name of a function of contrib inside of a model function that stays whole; empty for what the core has, too."""
+        name = in_graphs(self._script.name(node)) if self._in_graph else ""
+        return name if self._with_slim or not name.startswith("tf_slim.") else ""
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -765,15 +765,13 @@ class _Calls(Marking):
         name = self._script.called(old)
         if self._in_graph and name in (SPEC, OUTPUT):
             return code(own_spec(self._script, old, new) if name == SPEC else new.args[0].value)
-        if self._in_graph and name in OWN_UPDATES:
-            return code(new.with_changes(func=cst.Name(OWN_UPDATES[name])))
+        if self._of_graph(old.func):
+            return None
         if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
             if is_layer_of_keras(name) and not self._within:
                 return in_network(self._script, old, new)
             if text := of_network(self._script, old, new):
                 return text
-        if self._in_slim(old.func):
-            return None
         if self._in_graph and isinstance(old.func, cst.Attribute) and old.func.attr.value == "initialized_value":
             return f"{code(cst.ensure_type(new.func, cst.Attribute).value)}.read_value()"  # the variable has a value by then
         if self._in_shim and is_contrib(name):
@@ -809,7 +807,7 @@ class _Calls(Marking):
         function = self._functions[0] if self._functions else ""
         if (
             node in self._classes_of_modes
-            or self._in_slim(node)
+            or self._of_graph(node)
             or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, *LOGGERS, OUTPUT)))
         ):
             return False
@@ -851,9 +849,9 @@ class _Calls(Marking):
         name = self._script.name(original_node)
         if code(original_node) == FOLDER and any(one.node in self._around and one.asks_folder for one in self._whole.values()):
             return parsed('config["model_dir"]')
-        if slim := self._in_slim(original_node):
-            self._calls.used.add(SLIM)
-            return parsed(slim)
+        if own := self._of_graph(original_node):
+            self._calls.used.update([SLIM] if own.startswith("tf_slim.") else [])
+            return parsed(own)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
         if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:

@@ -17,7 +17,7 @@ from estimator_bridge.compat.source.fixers.model.flow import returned_value
 from estimator_bridge.compat.source.fixers.model.function.whole_function import BASE
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
-_SUPPORT = Path(__file__).with_name("support.py.txt")
+_SUPPORT = tuple(Path(__file__).with_name(f"{name}.py.txt") for name in ("support", "decoders"))
 ESTIMATORS = ("tensorflow.estimator.Estimator", f"{TPU}TPUEstimator")
 _PARAMETERS = ("model_fn", "model_dir", "config", "params")
 _OF_LEARN = "tensorflow.contrib.learn.RunConfig"
@@ -186,8 +186,9 @@ CONVERTED = frozenset(
 
 
 def support() -> dict[str, str]:
-    """Returns the source of each function that new scripts may contain, by its name, in the order of the file."""
-    parts = re.split(r"\n\n\n(?=def |class )", _SUPPORT.read_text().strip())
+    """Returns the source of each function that new scripts may contain, by its name, in the order of the files."""
+    text = "\n\n\n".join(one.read_text().strip() for one in _SUPPORT)
+    parts = re.split(r"\n\n\n(?=def |class )", text)
     return {re.findall(r"\w+", part)[1]: part for part in parts}
 
 

@@ -118,6 +118,27 @@ def test_each_step_trains_each_variable_once(tmp_path: Path) -> None:
     assert (found["first"], found["average"], found["global_step"]) == (1.0, 2.0, 4.0)
 
 
+DECODED = {
+    "bahdanau": (2.089759, 0.2857143, 2, 2, 1, 2, 3, 3, 2, 2, -0.39649174, -0.5583954, 0.15236393),
+    "normalized": (2.089394, 0.2857143, 2, 2, 1, 2, 3, 3, 2, 2, -0.39839908, -0.56296057, 0.15292785),
+    "luong": (2.0904171, 0.2857143, 2, 2, 1, 2, 3, 3, 3, 2, -0.3964485, -0.56541276, 0.14974263),
+}
+"""Kind of attention: loss, accuracy, lengths and first logits that TensorFlow 1.15.5 prints for the script after ten steps."""
+
+
+@pytest.mark.parametrize("kind", DECODED)
+def test_decoders_train_and_predict_as_in_tensorflow_1(kind: str, tmp_path: Path) -> None:
+    """With attention, given words or its own, of sequences that end."""
+    kept = convert((SCRIPTS / "translates.py").read_text(), shim=True)
+    assert kept.complete
+    (tmp_path / "new.py").write_text(kept.text)
+    command = [sys.executable, "new.py", kind]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    line = next(one for one in ended.stdout.splitlines() if one.startswith("found "))
+    np.testing.assert_allclose([float(one) for one in line.split()[1:]], DECODED[kind], atol=2e-5)
+
+
 def test_hooks_of_a_method_keep_their_mark() -> None:
     """A class of the script makes the spec, with a hook that ends the training."""
     method = SCRIPT[SCRIPT.index("def evaluation(") : SCRIPT.index("def model_fn(")].replace(

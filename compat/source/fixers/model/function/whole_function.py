@@ -8,24 +8,23 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.graph_functions import OWN, UPDATES, in_graphs
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
 from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
-from estimator_bridge.compat.source.fixers.model.updates import CREATE_TRAIN_OP, OPTIMIZE_LOSS, STEPS
+from estimator_bridge.compat.source.fixers.model.updates import STEPS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes
-from estimator_bridge.compat.source.fixers.slim import in_slim
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
 """Classes of the new script: of a model whose steps are graphs, and of what its function returns."""
-OWN_UPDATES = {OPTIMIZE_LOSS: "optimize_loss", **dict.fromkeys(CREATE_TRAIN_OP, "create_train_op")}
-"""Functions of contrib, and those of the new script that do the same in a graph."""
 FOLDER = "config.model_dir"
 """The one setting of a run that a model function may read."""
 OUTPUT = "tensorflow.estimator.export.PredictOutput"
-_KNOWN = (SPEC, OUTPUT, *OWN_UPDATES, *LOGGERS)
+_KNOWN = (SPEC, OUTPUT, *LOGGERS)
+_UPDATES = frozenset(f"tensorflow.contrib.{name}" for name in UPDATES)
 _MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
 _REFUSED = {
     "tensorflow.placeholder": "there are no placeholders; take the value from the features",
@@ -39,7 +38,7 @@ _REFUSED = {
     "tensorflow.profiler.profile": "it asks variables for a graph that they do not have; take it away, or profile the script",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
-_COUNTING = (*STEPS, *OWN_UPDATES)
+_COUNTING = (*STEPS, *_UPDATES)
 _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
 """Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
 _OF_UPDATES = ("loss", "global_step", "learning_rate", "optimizer", *_NO_UPDATES, "clip_gradients", "learning_rate_decay_fn",
@@ -98,7 +97,7 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     found = Definitions(script, function)
     reached = found.reached([function])[1]
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
-    if script.methods or {BASE, OWN_SPEC, *OWN_UPDATES.values()} & bound:
+    if script.methods or {BASE, OWN_SPEC, *OWN} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
     own = [function.body, *(found.own[name] for name in sorted(reached))]
     slim = [*itertools.chain(*(_check(script, one) for one in own))]
@@ -160,8 +159,8 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
         if name in _REFUSED:
             raise UnconvertibleError(node, spelled, _REFUSED[name])
         known = name in _KNOWN or name.startswith(_MODES) or is_contrib(name) or node in respelled
-        if not known and in_slim(name):
-            yield node
+        if not known and in_graphs(name):
+            yield from [node] if in_graphs(name).startswith("tf_slim.") else []
         elif name.startswith(_OF_ESTIMATORS) and not known:
             raise UnconvertibleError(
                 node, spelled, f"{'.'.join(spelled.split('.')[:2])} is not converted; use a core layer or function"
@@ -181,7 +180,7 @@ def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:
         ):
             message = "TensorFlow 2 does not train variables in parts; take the partitioner away"
             raise UnconvertibleError(call, f"{code(call.func)}(partitioner=...)", message)
-        given = arguments(call, _OF_UPDATES) if script.called(call) in OWN_UPDATES else {}
+        given = arguments(call, _OF_UPDATES) if script.called(call) in _UPDATES else {}
         unknown = (
             ["*"] if given is None else [name for name in _NO_UPDATES if code(given.get(name, cst.Name("None"))) != "None"]
         )
