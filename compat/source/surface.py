@@ -100,6 +100,7 @@ def as_written(name: str) -> str:
     return name.replace("tensorflow.", "tf.", 1) if not name.startswith(_FILES) else name
 
 
+@functools.cache
 def installed_version() -> str:
     """Returns the listed version with the minor version of the installed TensorFlow; the newest if there is none."""
     listed = _table()[0]

@@ -179,6 +179,7 @@ def test_a_rewrite_in_keras_3_is_refused_before_a_script_runs(
     error = capsys.readouterr().err
     assert "another Keras than tf_keras" in error
     assert "keras in new.py" in error
+    assert "only final metrics: add --seeds 5" in error
     assert "another Keras than tf_keras" in failed_report(old_report)
     assert not (tmp_path / "ran").exists()
 

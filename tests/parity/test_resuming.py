@@ -76,6 +76,10 @@ def test_a_rewrite_that_changes_does_not_run_the_old_script_again(orders: dict[s
 
     moved = dataclasses.replace(asked[0], plan=RewritePlan(Script(str(tmp_path / "other.py"), ("--flag",))))
     assert seconds_of_ended(moved, VERSIONS) == 12.5
+    decided = dataclasses.replace(
+        plan, given=(("old", "new"),), accept_order=True, adapt="module:function", forget_bias=(("rnn", 0.0),)
+    )
+    assert seconds_of_ended(dataclasses.replace(asked[0], plan=decided), VERSIONS) == 12.5, "what only the new script needs"
     assert seconds_of_ended(dataclasses.replace(moved, plan=dataclasses.replace(plan, anchor=1)), VERSIONS) is None
 
 

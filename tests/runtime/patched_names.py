@@ -150,7 +150,7 @@ _REASONS: dict[str, dict[str, str]] = {
     "tf_keras.*.training.Model": {
         "compile fit evaluate predict train_on_batch test_on_batch predict_on_batch": "a rewrite gets the batches and values of the old script"
     },
-    "tensorflow.compat.v1": {"while_loop": "as the function of its file"},
+    "tensorflow*.compat.v1": {"while_loop": "as the function of its file"},
     "tensorflow": {"function": "a rewrite's steps call Python, which XLA cannot"},
     "tf_keras.*.base_layer.Layer": {
         "__init__": "knows the models and layers of a rewrite's own loop",

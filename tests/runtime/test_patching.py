@@ -125,6 +125,7 @@ def _owners(row: PatchedNames) -> Iterator[object]:
 
     patterns = {
         "tensorflow*": (tf.compat.v1, tf.compat.v1.train),
+        "tensorflow*.compat.v1": (tf.compat.v1, tf.compat.v1.compat.v1, tf.compat.v2.compat.v1),
         "tensorflow*tf2": (tf.__internal__.tf2,),
         "tensorflow.python.ops*": (importlib.import_module(tf.compat.v1.resource_variables_enabled.__module__),),
         "tensorflow.python.*training_ops": (importlib.import_module("tensorflow.python.ops.gen_training_ops"),),

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from estimator_bridge.compat.checkpoint.errors import SEE_NAMES, NamingError
 from estimator_bridge.compat.checkpoint.format import dtypes
 from estimator_bridge.compat.checkpoint.format.bundle import Shape
+from estimator_bridge.compat.checkpoint.names.likeness import likely_order
 from estimator_bridge.compat.checkpoint.reading.tensors import Stored
 
 How = Literal["map", "name", "end of name", "scope", "shape", "order"]
@@ -94,7 +95,8 @@ def match(
         sources: Variables of the old checkpoint.
         targets: Variables of the model, in its order.
         given: Source key -> target key or name, decided by the user.
-        accept_order: True to pair remaining variables of one shape in order of creation: ``dense``, ``dense_1``, ``dense_10``.
+        accept_order: True to pair remaining variables of one shape by words of their names, then in order of creation: ``dense``,
+            ``dense_1``, ``dense_10``.
         created: Keys of the old variables in order of creation, if that is known.
 
     Returns:
@@ -174,6 +176,7 @@ class _Matcher:
                     f"--map pairs variables of different shapes or dtypes: {key!r} and {wanted!r}.",
                     expected=f"{dtypes.dtype(target.entry.dtype).name} {list(target.entry.shape)}",
                     received=f"{dtypes.dtype(source.entry.dtype).name} {list(source.entry.shape)}",
+                    fix="Pair variables of one shape and dtype.",
                 )
             self._take(source, target, "map")
 
@@ -235,17 +238,20 @@ class _Matcher:
         )
 
     def _groups(self) -> Iterator[tuple[list[Named], list[Named]]]:
-        """Yields the remaining variables of both sides that may belong together, in order of creation.
+        """Yields the remaining variables of both sides that may belong together, those that probably do at the same place.
 
         They have one shape and dtype. Of these, kernels, biases and the like are apart, if both sides have as many of them.
         """
-        here, there = (group(side.values(), role) for side in (self._sources, self._targets))
-        alike = [kind for kind in here if len(here[kind]) == len(there.get(kind, ()))]
-        groups = [(here.pop(kind), there.pop(kind)) for kind in alike]
-        sources, targets = (group(itertools.chain(*side.values()), _any_name) for side in (here, there))
+        old, new = (group(side.values(), role) for side in (self._sources, self._targets))
+        alike = [kind for kind in old if len(old[kind]) == len(new.get(kind, ()))]
+        groups = [(old.pop(kind), new.pop(kind)) for kind in alike]
+        sources, targets = (group(itertools.chain(*side.values()), _any_name) for side in (old, new))
         groups += [(sources[kind], targets[kind]) for kind in sources if kind in targets]
         for mine, its in groups:
-            yield sorted(mine, key=self._creation), sorted(its, key=lambda target: self._place[target.key])
+            mine.sort(key=self._creation)
+            its.sort(key=lambda target: self._place[target.key])
+            here, there = likely_order([source.name for source in mine], [target.name for target in its])
+            yield [mine[place] for place in here], [its[place] for place in there]
 
     def _creation(self, source: Named) -> tuple[float, list[object]]:
         return self._created.get(source.key, math.inf), natural_order(source)

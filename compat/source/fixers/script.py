@@ -212,6 +212,7 @@ def _wrapper(text: str) -> MetadataWrapper:
     return MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
 
 
+@functools.cache
 def _known(name: str) -> str:
     """Returns the one spelling of a name below ``tensorflow``."""
     name = public_name(canonical(name))

@@ -185,7 +185,7 @@ def _add_rewrite(parser: argparse.ArgumentParser) -> None:
     )
     pairs = "file with one pair a line: OLD_VARIABLE = NEW_VARIABLE"
     group.add_argument("--map", dest="map_file", type=Path, metavar="FILE", help=pairs)
-    order = "pair variables of equal shape in their order of creation"
+    order = "pair variables of equal shape by words of their names, then in order of creation"
     group.add_argument("--accept-order", action="store_true", help=order)
     add_forget_bias(group)
     adapt = "function of the old features and labels (of a sparse tensor x: x#0, x#1, x#2) that returns a batch of the rewrite"

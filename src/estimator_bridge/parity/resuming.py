@@ -18,6 +18,7 @@ from typing import Any
 
 from estimator_bridge.compat.config.cluster.tf_config import read_environment
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.side import Order
 
 _OWNED = "estimator-bridge-comparison"  # a file: the folder is ours, and locked while a comparison uses it
@@ -108,7 +109,9 @@ def _changes(ended: dict[str, Any], order: Order, versions: dict[str, str]) -> s
 def _asked(order: Order) -> dict[str, Any]:
     cluster = read_environment()
     if order.plan and order.side == order.recorded:
-        order = dataclasses.replace(order, plan=dataclasses.replace(order.plan, script=order.script, runs_eagerly=False))
+        # The recorded side needs nothing else of the plan: pairs, say, are named only after its run.
+        plan = RewritePlan(order.script, order.plan.anchor, order.plan.anchor_limit)
+        order = dataclasses.replace(order, plan=plan)
     return {**dataclasses.asdict(order), "directory": str(Path.cwd()), "cluster": cluster and cluster.value}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.causes.measures import known_elements, noise
-from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
+from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
     BatchEvidence,
@@ -431,7 +431,9 @@ def test_variables_of_one_side() -> None:
 
 def test_variables_on_which_no_loss_depends_are_no_cause() -> None:
     names = ("kernel", "bias", "other")
-    full = evidence(PLAIN, PLAIN, {"trainable": names}, {"trainable": names}, unmatched_old=("other",), unmatched_new=("other",))
+    full = evidence(
+        PLAIN, PLAIN, {"trainable": names}, {"trainable": names}, unmatched_old=("other",), unmatched_new=("other",)
+    )
     assert first_cause(full) is None
 
 
@@ -483,9 +485,21 @@ def test_values_that_the_old_script_does_not_draw_have_to_be_those_of_the_new_on
     vectors = np.random.RandomState(0).randn(20, 4)
     found = starting_with(vectors, vectors + shift)
     old = dataclasses.replace(found.old, given=frozenset(["variable"] if given else []))
-    causes = list(initial_values(dataclasses.replace(found, old=old)))
+    causes = list(read_values(dataclasses.replace(found, old=old)))
 
     assert [("variable" in cause.variables, "does not draw" in cause.seen) for cause in causes] == [(True, True)] * differs
+
+
+def test_a_table_with_other_values_precedes_the_forward_pass_that_follows_from_it() -> None:
+    """A row more in front, e.g.: the new script looks up other rows of the values that it is given."""
+    table = np.random.RandomState(0).randn(20, 4)
+    here, there = (
+        {"initial": lambda: {"table": table}, "given": frozenset(["table"])},
+        {"initial": lambda: {"table": table + 1}},
+    )
+
+    assert cause_of(PLAIN, changed(PLAIN, shift=0.5)).name is CauseName.FORWARD_PASS
+    assert cause_of(PLAIN, changed(PLAIN, shift=0.5), here, there).name is CauseName.INITIAL_VALUES
 
 
 @pytest.mark.parametrize(("size", "factor", "noted"), [(400, 2.0, True), (400, 1.0, False), (4, 2.0, False)])
@@ -499,7 +513,7 @@ def test_inputs_of_another_size_are_named_by_the_first_operation_that_gives_them
     shapes = {"dense/kernel": (3072, 4), "model/dense/kernel": (256, 4)}
     full = evidence(PLAIN, PLAIN, unmatched_old=("dense/kernel",), unmatched_new=("model/dense/kernel",), shapes=shapes)
     sides = [
-        dataclasses.replace(side, trainable=(name,), steps=(dataclasses.replace(side.steps[0], gradients=lambda: {}),))
+        dataclasses.replace(side, trainable=(name,), steps=(dataclasses.replace(side.steps[0], gradients=dict),))
         for side, name in ((full.old, "dense/kernel"), (full.new, "model/dense/kernel"))
     ]
     found = first_cause(dataclasses.replace(full, old=sides[0], new=sides[1]))

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from estimator_bridge.parity.report.junit import render_junit
-from estimator_bridge.parity.result import ParityFinding, ParityResult, PredictionGroup
+from estimator_bridge.parity.result import MetricPair, ParityFinding, ParityResult, PredictionGroup
 from tests.parity.report.conftest import Make, losses
 
 
@@ -50,6 +50,11 @@ def test_what_differs_fails(different_run: ParityResult) -> None:
     loss = {"loss: steps 1 to 10", "loss: steps 11 to 50"}
     assert failed == {"first update", *loss, "metric: accuracy of evaluation eval", "verdict"}
     assert "9 of 10 values are outside, first at step 2: legacy " in render_junit(different_run)
+
+
+def test_values_outside_that_decide_nothing_do_not_fail(make: Make) -> None:
+    _, outcomes = read(make(losses=losses(3, 1.001), metrics=(MetricPair("", 3, "accuracy", 0.5, 0.51),)))
+    assert set(outcomes.values()) == {"passed"}
 
 
 def test_the_verdict_says_the_cause_and_what_to_change(rewritten_run: ParityResult) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from estimator_bridge.parity.report.terminal import print_report
-from estimator_bridge.parity.result import NoiseFloor, PredictionGroup, ReferenceValues, VariableDiff
+from estimator_bridge.parity.result import LossPoint, MetricPair, NoiseFloor, PredictionGroup, ReferenceValues, VariableDiff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +54,20 @@ def test_an_equal_run(equal_run: ParityResult) -> None:
     assert "Time: legacy 38.2 s, modern 31.7 s" in printed
     assert printed.count("outside") == 2
     assert "identical" not in printed
+
+
+def test_values_outside_that_decide_nothing_have_a_reason(make: Callable[..., ParityResult]) -> None:
+    losses = (LossPoint(1, 1.0, 1.0), LossPoint(2, 1.0, 1.001))
+    outside = {
+        "losses": losses,
+        "metrics": (MetricPair("", 2, "accuracy", 0.5, 0.51),),
+        "variables": (VariableDiff("w", (), 0.1),),
+    }
+    printed = " ".join(_printed(make(**outside)).split())
+    assert "Loss: 1 of 2 steps within, 1 outside by rounding between anchors; max abs_diff" in printed
+    assert "Variables: 1 variable, 1 outside 1e-4 by rounding between anchors; max abs_diff" in printed
+    assert "1.96e-2 by one row" in printed
+    assert "by rounding" not in _printed(make(**outside, verdict="different"))
 
 
 def test_an_identical_run(identical_run: ParityResult) -> None:

@@ -50,6 +50,72 @@ def test_a_loops_own_tuple_is_taken_in_order() -> None:
     assert pair(old, new, print) == [0, 1, 2]
 
 
+TARGET, MASK = np.arange(32, dtype=np.int32).reshape(4, 8) % 7, (np.arange(32).reshape(4, 8) % 8 < 5).astype(np.int32)
+SEQUENCES = [Leaf("features", "float32", 2), Leaf("labels/mask", "int32", 2), Leaf("labels/target", "int32", 2)]
+LOOP = [Leaf("features", "float32", 2), Leaf("labels", "int32", 2), Leaf("weights", "int32", 2)]
+ROWS = np.zeros((4, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("own", "places"),
+    [
+        ([ROWS, TARGET, MASK], [0, 2, 1]),
+        ([ROWS, MASK, TARGET], [0, 1, 2]),
+        ([ROWS, TARGET[::-1], MASK[::-1].astype(np.float32)], [0, 2, 1]),  # other rows, and another type
+        ([ROWS, TARGET[:2], MASK[:2]], [0, 2, 1]),
+    ],
+)
+def test_values_decide_where_names_do_not(own: list[Any], places: list[int]) -> None:
+    notes: list[str] = []
+
+    assert pair(SEQUENCES, LOOP, notes.append, [ROWS, MASK, TARGET], own) == places
+    assert "labels/target -> " in "".join(notes)
+    assert all(note.endswith("by the values of the new script's own batch") for note in notes), notes
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        [ROWS, MASK, MASK],
+        [ROWS, TARGET + 50, MASK + 50],
+        [ROWS, (TARGET == 0).astype(np.int32), (TARGET == 1).astype(np.int32)],  # seldom ones in either
+        [ROWS[:1], TARGET[:1, :1], MASK[:1, :1]],
+    ],
+)
+def test_values_that_do_not_single_one_out_decide_nothing(own: list[Any]) -> None:
+    """Masks in the place of the recorded target, so that each pairing is as good as the other."""
+    notes: list[str] = []
+    recorded = [ROWS, (TARGET == 2).astype(np.int32), (TARGET == 3).astype(np.int32)]
+
+    assert pair(SEQUENCES, LOOP, notes.append, recorded, own) == [0, 1, 2]
+    assert "taken in this order: neither names nor values decide; if it is wrong, --adapt" in notes[-1]
+
+
+def test_a_feature_is_weights_only_if_it_is_equal() -> None:
+    """By hand: the old mask is a feature, and the new script gives it as weights."""
+    old = [Leaf("features/mask", "int32", 2), Leaf("features/x", "float32", 2), Leaf("labels", "int32", 2)]
+    recorded = [MASK, ROWS, TARGET]
+
+    assert pair(old, LOOP, print, recorded, [ROWS, TARGET, MASK]) == [1, 2, 0]
+    with pytest.raises(BridgeError, match="do not fit"):
+        pair(old, LOOP, print, recorded, [ROWS, TARGET, MASK[::-1] * 0])
+
+
+def test_an_evaluation_is_paired_as_the_training_is() -> None:
+    """By hand; without its own batch, or with one that decides nothing."""
+    notes: list[str] = []
+    feeder = Feeder("", notes.append)
+    spec = (tf.TensorSpec([None, 2]), tf.TensorSpec([None, 8], tf.int32), tf.TensorSpec([None, 8], tf.int32))
+    recorded = [ROWS, MASK, TARGET]
+
+    assert feeder.batch(recorded, SEQUENCES, spec, True)[1] is MASK
+    assert not notes
+    for own in ((ROWS, TARGET, MASK), (ROWS, MASK, MASK), None):
+        assert feeder.batch(recorded, SEQUENCES, spec, True, own)[1] is TARGET
+    fixed = (tf.TensorSpec([4, 2]), tf.TensorSpec([4, 8], tf.int32), tf.TensorSpec([4, 8], tf.int32))
+    assert feeder.batch(recorded, SEQUENCES, fixed, True)[1] is TARGET
+
+
 def test_labels_may_be_in_the_one_dictionary_of_a_batch() -> None:
     old = [Leaf("features/x", "float32", 2), Leaf("labels", "float32", 1)]
     notes: list[str] = []

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
-from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles, rounded
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles
+from estimator_bridge.parity.values import rounded
 
 ROWS = np.random.RandomState(0).rand(400, 3).astype(np.float32)
 LABELS = np.arange(400)

@@ -104,6 +104,35 @@ def test_the_loss_of_each_evaluation_of_a_step_is_weighed_by_its_own_rows(tmp_pa
     assert [(pair.evaluation, pair.legacy) for pair in result.metrics] == [("", 1.4), ("eval 2", 4.4)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "equal"),
+        ({"ties": {}}, "different"),  # no row whose class rounding may change
+        ({"ties": {"precision": 1}}, "different"),
+        ({"accuracy": 187 / 320}, "different"),  # two rows
+        ({"accuracy": 185.5 / 320}, "different"),  # no share of rows
+        ({"loss": 2.001}, "different"),
+        ({"batches": [10, 9]}, "different"),
+        ({"rows": [32] * 3, "old": 50 / 96, "accuracy": 51 / 96}, "different"),  # too few rows
+    ],
+)
+def test_one_row_whose_class_rounding_changes_is_no_difference(tmp_path: Path, changes: dict[str, Any], verdict: str) -> None:
+    given: dict[str, Any] = {"old": 185 / 320, "accuracy": float(np.float32(186) / np.float32(320)), "loss": 2.0}
+    given |= {"rows": [32] * 10, "ties": {"accuracy": 1}, "batches": [10, 10], **changes}
+    before, after = traces = [Trace(tmp_path / side) for side in ("old", "new")]
+    for trace, accuracy, loss in zip(traces, (given["old"], given["accuracy"]), (2.0, given["loss"]), strict=True):
+        trace.make()
+        metrics = {"accuracy": accuracy, "loss": loss, "global_step": 3}
+        trace.write("evaluated", call="evaluate-0", name="", metrics=metrics, batches=given["batches"])
+    before.write("evaluation", call="evaluate-0", losses=[], rows=given["rows"], ties=given["ties"], dropout=0)
+    plan = RewritePlan(Script("new.py"))
+    result = judge_rewrite(before, after, after, plan=plan, command=("old.py", "new.py"), thresholds=Thresholds())
+
+    assert result.verdict == verdict, result.findings
+    assert any("differs by one row of 320" in note for note in result.notes) is (verdict == "equal")
+
+
 def traced(folder: Path, losses: list[float]) -> Trace:
     """Returns the trace of a training with some losses."""
     trace = Trace(folder)

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from estimator_bridge.parity.recording import legacy_side
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.forward_pass.ties import tied_rows
 from estimator_bridge.parity.rewrite.old_side import _EvaluationHook
 
 v1 = tf.compat.v1
+SCORES = tf.constant([[1.0, 1.0 + 1e-7, 0.0], [1.0, 1.1, 0.0], [0.5, 0.5, 2.0], [100.0, 100.00001, 0.0]])
+CHANCES = tf.constant([0.5, 0.50000001, 0.6, -1.5])
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (lambda: tf.argmax(SCORES.numpy(), 1), 2),
+        (lambda: tf.argmax(SCORES.numpy(), -1), 2),
+        (lambda: tf.argmax(SCORES.numpy(), 0), None),  # of the rows
+        (lambda: tf.constant(CHANCES.numpy()) > 0.5, 2),
+        (lambda: tf.round(CHANCES.numpy()), 3),
+        (lambda: tf.constant(CHANCES.numpy()) > CHANCES.numpy(), None),
+        (lambda: tf.constant([1, 2]) > 1, None),
+    ],
+)
+def test_rows_whose_class_rounding_may_change_are_counted(metric: Callable[[], Any], expected: int | None) -> None:
+    with tf.Graph().as_default():
+        rows = tied_rows([metric().op])
+        assert (None if rows is None else v1.Session().run(rows)) == expected
 
 
 def test_an_evaluation_has_the_rows_of_each_of_its_batches(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from estimator_bridge.compat.checkpoint.writing.publish import write_tensors
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.rewrite.plan import RewritePlan, read_map
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
+from estimator_bridge.parity.values import read_value
 from estimator_bridge.script.run import Script
 
 ROWS = np.arange(5, dtype=np.float32)
@@ -104,6 +105,90 @@ def test_pairs_by_hand_are_written_as_the_error_prints_them(tmp_path: Path) -> N
 
     np.testing.assert_array_equal(module.b.numpy(), ROWS)
     np.testing.assert_array_equal(module.a.numpy(), ROWS + 10)
+
+
+@pytest.mark.parametrize("name", ["model/a", "first_name"])
+def test_a_pair_by_hand_may_group_the_same_elements_otherwise(name: str, tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old", {"first": ROWS, "second": ROWS + 10, "global_step": np.int64(0)})
+    module = tf.Module()
+    module.a, module.b = tf.Variable(ROWS[:, None], name="first_name"), tf.Variable(ROWS[:, None], name="second_name")
+    weights = Weights(tmp_path, RewritePlan(Script("new.py"), given=(("second", name),)), [module], [], print)
+
+    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+    np.testing.assert_array_equal(module.a.numpy(), ROWS[:, None] + 10)
+    np.testing.assert_array_equal(module.b.numpy(), ROWS[:, None])
+
+
+def test_a_pair_by_hand_of_other_shapes_says_what_to_do(tmp_path: Path) -> None:
+    old = write_tensors(tmp_path / "old", {"w": ROWS, "global_step": np.int64(0)})
+    module = tf.Module()
+    module.a = tf.Variable(ROWS[1:])
+    weights = Weights(tmp_path, RewritePlan(Script("new.py"), given=(("w", "model/a"),)), [module], [], print)
+
+    with pytest.raises(BridgeError, match="different shapes") as refused:
+        weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+    assert (refused.value.fix or "").startswith("Pair variables of one shape")
+
+
+CROSS = {f"cross_layer/cross_{part}{number}": number for number in range(3) for part in ("weight", "bias")}
+
+
+@pytest.mark.parametrize("accept_order", [False, True])
+def test_pairs_are_offered_by_words_of_names_whatever_the_dimensions_of_1(accept_order: bool, tmp_path: Path) -> None:
+    """Kernels of shape [5, 1] beside biases of shape [5], which the old script has as vectors of one shape."""
+    values = {name: ROWS + number + 10 * ("bias" in name) for name, number in CROSS.items()}
+    old = write_tensors(tmp_path / "old", {**values, "global_step": np.int64(0)})
+    module = tf.Module()
+    module.layers = [tf.Module() for _ in range(3)]
+    for number, layer in enumerate(module.layers):
+        layer.kernel = tf.Variable(ROWS[:, None], name=f"cross_{number or ''}/kernel")
+        layer.bias = tf.Variable(ROWS, name=f"cross_{number or ''}/bias")
+    described = {"variables": [(name, [5], True) for name in CROSS]}
+    plan = RewritePlan(Script("new.py"), accept_order=accept_order)
+    weights = Weights(tmp_path, plan, [module], [], print, described)
+    if not accept_order:
+        with pytest.raises(BridgeError, match="cannot be paired") as refused:
+            weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+        offered = [line.strip() for line in str(refused.value).splitlines() if " = " in line]
+        (tmp_path / "pairs.txt").write_text("\n".join(offered))
+        plan = RewritePlan(Script("new.py"), given=read_map(tmp_path / "pairs.txt"))
+        weights = Weights(tmp_path, plan, [module], [], print, described)
+
+    weights.give_back(str(old), weights.write("at-0"), "anchor-0")
+
+    for number, layer in enumerate(module.layers):
+        np.testing.assert_array_equal(layer.kernel.numpy(), ROWS[:, None] + number)
+        np.testing.assert_array_equal(layer.bias.numpy(), ROWS + number + 10)
+
+
+@pytest.mark.parametrize(
+    ("is_trained_here", "is_trained_there", "change", "is_kept"),
+    [(False, False, 0.0, True), (True, False, 0.0, False), (False, True, 0.0, False), (False, False, 1.0, False)],
+    ids=["frozen", "trained by the old script", "trained by the new script", "other rows"],
+)
+def test_a_frozen_table_with_its_rows_in_another_order_keeps_its_values(
+    is_trained_here: bool, is_trained_there: bool, change: float, is_kept: bool, tmp_path: Path
+) -> None:
+    """The new script's ids are others, e.g. with the unknown word first."""
+    table = np.float32([[1, 2], [3, 4], [5, 6], [0, 0]])
+    own = np.roll(table, 1, axis=0) + np.float32([[change], [0], [0], [0]])
+    module = tf.Module()
+    module.table = tf.Variable(own, name="table", trainable=is_trained_there)
+    described = {"variables": [("glove", [4, 2], is_trained_here)]}
+    notes: list[str] = []
+    plan = RewritePlan(Script("new.py"), given=(("glove", "table"),))
+    weights = Weights(tmp_path, plan, [module], [], notes.append, described)
+    for step in range(2):  # an anchor follows
+        old = write_tensors(tmp_path / f"old-{step}", {"glove": table, "global_step": np.int64(step)})
+        weights.give_back(str(old), weights.write(f"at-{step}"), f"anchor-{step}")
+
+        np.testing.assert_array_equal(module.table.numpy(), own if is_kept else table)
+        given = read_index(str(tmp_path / f"anchor-{step}"))
+        np.testing.assert_array_equal(read_value(given, "model/table/.ATTRIBUTES/VARIABLE_VALUE"), module.table.numpy())
+    assert [note.startswith("model/table keeps its own values: they are the rows of glove") for note in notes] == [
+        True
+    ] * is_kept
 
 
 def test_an_optimizer_that_is_built_late_has_slots(tmp_path: Path) -> None:

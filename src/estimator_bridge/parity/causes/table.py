@@ -17,6 +17,7 @@ RULES: tuple[Rule, ...] = (
         batches.batch_size,
         batches.batch_values,
         batches.batch_order,
+        initial_values.read_values,
     ),
     *(layers.label_broadcast, layers.dropout, layers.batch_norm_updates, layers.flatten_order),
     *(

@@ -112,7 +112,7 @@ def _windows(losses: Sequence[LossPoint]) -> Iterator[tuple[str, Sequence[LossPo
 
 def _outside(pairs: Sequence[LossPoint | MetricPair], result: ParityResult) -> str:
     outside = [pair for pair in pairs if not result.thresholds.accept(pair.legacy, pair.modern)]
-    if not outside:
+    if not outside or summary.by_rounding(result, len(outside)):
         return ""
     old, new, absolute, relative, _ = summary.spell_pair(outside[0], result.thresholds)
     values = f"{result.sides[0]} {old}, {result.sides[1]} {new}, abs_diff {absolute}, rel_diff {relative}"

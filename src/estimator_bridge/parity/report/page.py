@@ -100,7 +100,7 @@ def _finalize(value: Any) -> Any:
 
 def _tiles(result: ParityResult, totals: summary.Summary) -> Iterator[tuple[str, str, bool]]:
     """Yields (value, label, True if it is outside) for each number of the overview."""
-    yield _ratio(totals.num_steps, totals.num_steps_outside, "steps")
+    yield _ratio(result, totals.num_steps, totals.num_steps_outside, "steps")
     if summary.is_identical(result, "loss"):
         yield "identical", "each loss, to the last bit", False
     elif totals.worst_share is not None:
@@ -121,7 +121,7 @@ def _tiles(result: ParityResult, totals: summary.Summary) -> Iterator[tuple[str,
         if summary.is_identical(result, level):
             yield "identical", f"{spelling.count(total, noun)}, to the last bit", False
         else:
-            yield _ratio(total, outside, f"{noun}s")
+            yield _ratio(result, total, outside, f"{noun}s")
 
 
 def _seed_tiles(result: ParityResult) -> Iterator[tuple[str, str, bool]]:
@@ -132,9 +132,11 @@ def _seed_tiles(result: ParityResult) -> Iterator[tuple[str, str, bool]]:
     yield f"{equivalent} / {len(tests)}", "final metrics equivalent", equivalent < len(tests)
 
 
-def _ratio(total: int, outside: int, noun: str) -> tuple[str, str, bool]:
+def _ratio(result: ParityResult, total: int, outside: int, noun: str) -> tuple[str, str, bool]:
     if not total:
         return "0", f"{noun} compared", False
+    if summary.by_rounding(result, outside):
+        return f"{total - outside:,} / {total:,}", f"{noun} within the thresholds, the others by rounding", False
     return f"{total - outside:,} / {total:,}", f"{noun} within the thresholds", outside > 0
 
 

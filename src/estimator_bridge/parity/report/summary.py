@@ -177,6 +177,21 @@ def _abs_diff(item: LossPoint | MetricPair | VariableDiff | PredictionGroup) -> 
     return measure(item.legacy, item.modern, Thresholds()).abs_diff
 
 
+def by_rounding(result: ParityResult, outside: int) -> bool:
+    """Returns True if values are outside their thresholds, and the verdict puts them all down to rounding.
+
+    Args:
+        result: Result of a comparison.
+        outside: Number of values outside.
+
+    Example:
+        >>> from estimator_bridge.parity.result import ParityResult, Thresholds
+        >>> by_rounding(ParityResult((), "replay", "equal", Thresholds()), 8)
+        True
+    """
+    return outside > 0 and result.verdict == "equal"
+
+
 def variable_state(variable: VariableDiff, thresholds: Thresholds) -> State:
     """Returns the state of a variable: it differs by more than its threshold, or one side lacks it, or neither.
 

@@ -33,6 +33,7 @@ NUMBERS = {
 }  # columns
 OUTSIDE = Text("outside", style="red")
 _IDENTICAL = "identical to the last bit"
+_ROUNDING, _ONE_ROW = "by rounding between anchors", "by one row"
 
 
 def print_report(result: ParityResult, console: Console) -> None:
@@ -108,6 +109,8 @@ class _Writer:
         totals = summary.summarize(result)
         steps = spelling.count(totals.num_steps, "step")
         inside = f"{totals.num_steps - totals.num_steps_outside:,} of {steps} within"
+        if summary.by_rounding(result, totals.num_steps_outside):
+            inside += f", {totals.num_steps_outside:,} outside {_ROUNDING}"
         worst = (
             f"max abs_diff {spelling.difference(totals.max_abs_diff)}, max rel_diff {spelling.difference(totals.max_rel_diff)}"
         )
@@ -139,7 +142,8 @@ class _Writer:
         for pair in pairs[:MOST_METRICS]:
             *values, outside = summary.spell_pair(pair, limits)
             name = f"{pair.evaluation}/{pair.metric}" if pair.evaluation else pair.metric
-            rows.append((self.name(name), *self.reference(pair), *values, *self.noise(pair), OUTSIDE if outside else ""))
+            remark = _ONE_ROW if summary.by_rounding(result, outside) else OUTSIDE if outside else ""
+            rows.append((self.name(name), *self.reference(pair), *values, *self.noise(pair), remark))
         self.table(("metric", *self.reference_column, *result.sides, "abs_diff", "rel_diff", *self.noise_column, ""), rows)
         self.more(len(pairs) - MOST_METRICS, "metric")
 
@@ -168,7 +172,8 @@ class _Writer:
         largest = f"max abs_diff {spelling.difference(totals.max_variable_abs_diff)}"
         limit = spelling.threshold(result.thresholds.variable_abs)
         said = _IDENTICAL if summary.is_identical(result, "variable") else largest
-        self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}; {said}")
+        why = f" {_ROUNDING}" if summary.by_rounding(result, totals.num_variables_outside) else ""
+        self.heading("Variables", f"{total}, {totals.num_variables_outside:,} outside {limit}{why}; {said}")
         rows: list[tuple[RenderableType, ...]] = []
         for variable in ordered[:MOST_VARIABLES]:
             outside = summary.variable_state(variable, result.thresholds) == "outside"

@@ -1,7 +1,8 @@
 """Makes dropout and noise equal on both sides: a function of the step, the static shape, the rate, the occurrence and a loop's turn.
 
 All dropout of TensorFlow 1 and of tf_keras goes through one function of TensorFlow, and so does each distribution. Its static shape in the
-new script may name sizes that it leaves open in the old one, as of sequences of any length, and the other way round.
+new script may name sizes that it leaves open in the old one, as of sequences of any length, and the other way round. Where the old script
+draws in the turns of a loop and the new one at once, the new one gets the masks of the turns, stacked.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import tensor_util
 
+from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
@@ -37,31 +40,44 @@ class Site:
         shape: Static shape without the batch dimension; None if the rank is not known.
         rate: Share of dropped units, rounded; None if it is a tensor.
         what: ``DROPOUT``, or the distribution and type of other random numbers.
+        loops: Number of loops around it, in each turn of which it draws.
+        axis: Axis along which the mask stacks those of the turns of the other side's innermost loop; None if it stacks none.
         draw: Operation that draws the mask; None in eager execution.
-        number: Tensor with the occurrence, which can be fed; None outside a TensorFlow 1 graph.
+        number: Tensor with the occurrence, which can be changed; None in eager execution.
     """
 
     shape: tuple[int | None, ...] | None
     rate: float | None
     what: str = DROPOUT
+    loops: int = 0
+    axis: int | None = None
     draw: Any = None
     number: Any = None
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """The properties that sites with distinct occurrences share."""
-        return self.what, self.shape, self.rate
+        return self.what, self.shape, self.rate, self.loops
 
-    def like(self, others: Sequence[Site]) -> Site:
+    def like(self, others: Sequence[Site], axes: Sequence[int] = ()) -> Site:
         """Returns the site with the shape of another side's site, if that is of its kind and only leaves other sizes open.
 
         Args:
             others: Sites of the other side; of those that fit, the one that leaves fewest sizes open is taken.
+            axes: Axes along which the mask may stack those of the turns of one loop more, if no site fits as it is.
         """
-        like = (other for other in others if (other.what, other.rate) == (self.what, self.rate))
-        fitting = [other for other in like if _fit(other.shape, self.shape)]
-        best = min(fitting, key=lambda other: (other.shape != self.shape, (other.shape or ()).count(None)), default=self)
-        return dataclasses.replace(self, shape=best.shape)
+        alike = [other for other in others if (other.what, other.rate) == (self.what, self.rate)]
+        for site in (self, *map(self._turn, axes)):
+            fitting = [other.shape for other in alike if other.loops == site.loops and _fit(other.shape, site.shape)]
+            if fitting:
+                best = site.shape if site.shape in fitting else min(fitting, key=lambda shape: (shape or ()).count(None))
+                return dataclasses.replace(site, shape=best)
+        return self
+
+    def _turn(self, axis: int) -> Site:
+        """Returns the site of one turn, if the turns are stacked along an axis; of the first two axes, the other one has the rows."""
+        sizes, left_out = self.shape or (), max(axis - 1, 0)
+        return dataclasses.replace(self, shape=(*sizes[:left_out], *sizes[left_out + 1 :]), loops=self.loops + 1, axis=axis)
 
 
 sites: GraphValues[list[Site]] = GraphValues()
@@ -70,8 +86,11 @@ refused: GraphValues[list[tuple[str, Any]]] = GraphValues()
 """Graph -> (name, operation) of each draw inside of a loop whose turns are not counted, which keeps its own random numbers."""
 drawn: Counter[str] = Counter()
 """Number of ``masks`` that operations were made for, in any graph or eagerly, and of those that ``surely`` drop units wherever they are made."""
+_needed: GraphValues[set[Any]] = GraphValues()
+"""Graph -> operations of its sites on which a loss depends."""
 _eager: Counter[tuple[Any, ...]] = Counter()
 _turns: list[Any] = []  # of the loops whose body is being built, the outermost first: int64 tensors that count from 0
+_eager_turns: list[Any] = []  # of the loops whose body is executed
 
 
 def drawn_since(before: Counter[str]) -> dict[str, int]:
@@ -90,7 +109,7 @@ def begin_step() -> None:
 
 def eager_sites() -> list[Site]:
     """Returns the sites of the present step, if it runs eagerly."""
-    return [Site(shape, rate, what) for what, shape, rate in _eager.elements()]
+    return [Site(shape, rate, what, loops) for what, shape, rate, loops in _eager.elements()]
 
 
 def write_sites(trace: Trace, found: Sequence[Site], loops: Sequence[str]) -> None:
@@ -101,9 +120,9 @@ def write_sites(trace: Trace, found: Sequence[Site], loops: Sequence[str]) -> No
         found: Sites that the step runs.
         loops: Names of those that keep their own random numbers.
     """
-    masks = [[site.shape, site.rate] for site in found if site.what == DROPOUT]
+    masks = [[site.shape, site.rate, site.loops] for site in found if site.what == DROPOUT]
     trace.write("dropout", sites=masks, loops=loops)
-    trace.write("draws", sites=[[site.shape, site.what] for site in found if site.what != DROPOUT])
+    trace.write("draws", sites=[[site.shape, site.what, site.loops] for site in found if site.what != DROPOUT])
 
 
 def read_sites(trace: Trace) -> list[Site]:
@@ -112,9 +131,22 @@ def read_sites(trace: Trace) -> list[Site]:
     Args:
         trace: Trace of the side.
     """
-    masks = [Site(_tuple(shape), rate) for event in trace.events("dropout") for shape, rate in event["sites"]]
-    draws = [Site(_tuple(shape), None, what) for event in trace.events("draws") for shape, what in event["sites"]]
+    masks = [
+        Site(_tuple(shape), rate, loops=loops) for event in trace.events("dropout") for shape, rate, loops in event["sites"]
+    ]
+    draws = [Site(_tuple(shape), None, what, loops) for event in trace.events("draws") for shape, what, loops in event["sites"]]
     return list(dict.fromkeys([*masks, *draws]))
+
+
+def read_rows(trace: Trace) -> int | None:
+    """Returns the number of rows of a side's first batch; None if its parts do not agree on one.
+
+    Args:
+        trace: Trace of the side.
+    """
+    event: dict[str, Any] = next(trace.events("shapes"), {"shapes": {}})
+    sizes = {shape[0] for shape in event["shapes"].values() if shape}
+    return int(sizes.pop()) if len(sizes) == 1 else None
 
 
 def _tuple(shape: list[int | None] | None) -> tuple[int | None, ...] | None:
@@ -127,7 +159,26 @@ def _fit(one: tuple[int | None, ...] | None, other: tuple[int | None, ...] | Non
     return len(one) == len(other) and all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
 
 
-def equalise(step: Callable[[], Any], feeds: bool, trains: Callable[[], bool], others: Sequence[Site] = ()) -> None:
+def stacking_axes(shape: Sequence[int | None], rows: int | None) -> Sequence[int]:
+    """Returns the axes along which a mask may stack those of a loop's turns: the second one, or the first one if that is the time.
+
+    Args:
+        shape: Static shape of the mask.
+        rows: Number of rows of a batch; None if it is not known.
+    """
+    if len(shape) < 2 or (shape[0] is not None and shape[0] == shape[1]):  # of two equal sizes, either may be the rows
+        return ()
+    is_time_major = shape[0] not in (None, rows) and shape[1] in (None, rows)
+    return (0,) if is_time_major else range(1, len(shape))
+
+
+def equalise(
+    step: Callable[[], Any],
+    feeds: bool,
+    trains: Callable[[], bool],
+    others: Sequence[Site] = (),
+    rows: int | None = None,
+) -> None:
     """Replaces how dropout draws, and how other functions do in training steps, for the life of the process.
 
     Args:
@@ -135,6 +186,7 @@ def equalise(step: Callable[[], Any], feeds: bool, trains: Callable[[], bool], o
         feeds: True to make occurrences placeholders, which ``occurrences`` corrects once the graph is complete.
         trains: Function that returns True while a training step is made, or executed.
         others: Sites of the other side, whose masks this side draws.
+        rows: Number of rows of a batch; None if it is not known.
     """
     from tensorflow.python.ops import gen_random_ops, nn_ops, while_loop
 
@@ -147,11 +199,13 @@ def equalise(step: Callable[[], Any], feeds: bool, trains: Callable[[], bool], o
         if dropped is not None:
             return dropped
         value = tf.get_static_value(rate) if tf.is_tensor(rate) else rate
-        shape = None if x.shape.rank is None else tuple(x.shape.as_list()[1:])
-        site = Site(shape, None if value is None else round(float(value), 4)).like(others)
+        given_rate = None if value is None else round(float(value), 4)
+        site = _site(x.shape, given_rate, DROPOUT, graph).like(
+            others, stacking_axes(_sizes(x.shape), rows) if noise_shape is None else ()
+        )
 
         def sample(shape: Any, dtype: Any) -> Any:
-            return _draw(site, graph, step, feeds, functools.partial(tf.random.stateless_uniform, shape, dtype=dtype))
+            return _draw(site, graph, step, feeds, shape, functools.partial(tf.random.stateless_uniform, dtype=dtype))
 
         return original(x, rate, noise_shape, sample, *args, **kwargs)
 
@@ -165,14 +219,23 @@ def equalise(step: Callable[[], Any], feeds: bool, trains: Callable[[], bool], o
             return drawn
         what, draw = _UNIT[name]
         static = tensor_util.constant_value_as_shape(tf.convert_to_tensor(shape, tf.int32))
-        sizes = None if static.rank is None else tuple(static.as_list()[1:])
-        site = Site(sizes, None, f"{what} {tf.as_dtype(dtype).name}").like(others)
-        return _draw(site, graph, step, feeds, functools.partial(draw, shape, dtype=dtype))
+        site = _site(static, None, f"{what} {tf.as_dtype(dtype).name}", graph).like(others, stacking_axes(_sizes(static), rows))
+        return _draw(site, graph, step, feeds, shape, functools.partial(draw, dtype=dtype))
 
     wrap(nn_ops, _dropout=dropout)
     wrap(gen_random_ops, **{name: functools.partial(unit, name) for name in _UNIT})
-    for module in (while_loop, tf.compat.v1):
+    # Each of the namespaces has the function; tf_keras calls that of the last one.
+    for module in (while_loop, tf.compat.v1, tf.compat.v1.compat.v1, tf.compat.v2.compat.v1):
         wrap(module, while_loop=_counted)
+
+
+def _sizes(shape: Any) -> tuple[int | None, ...]:
+    return () if shape.rank is None else tuple(shape.as_list())
+
+
+def _site(shape: Any, rate: float | None, what: str, graph: Any) -> Site:
+    loops = len(_eager_turns if graph is None else _turns)
+    return Site(None if shape.rank is None else _sizes(shape)[1:], rate, what, loops)
 
 
 def _kept(graph: Any, make: Callable[[], Any], name: str) -> Any:
@@ -188,7 +251,9 @@ def _kept(graph: Any, make: Callable[[], Any], name: str) -> Any:
 
 def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any, *args: Any, **kwargs: Any) -> Any:
     """Executes ``tf.while_loop`` with one more variable: the number of the turn."""
-    if tf.executing_eagerly() or type(loop_vars) not in (list, tuple) or not loop_vars:
+    if tf.executing_eagerly():
+        return original(cond, _executed(body), loop_vars, *args, **kwargs)
+    if type(loop_vars) not in (list, tuple) or not loop_vars:
         return original(cond, body, loop_vars, *args, **kwargs)
     shapes = args[0] if args else kwargs.pop("shape_invariants", None)
 
@@ -214,40 +279,118 @@ def _counted(original: Callable[..., Any], cond: Any, body: Any, loop_vars: Any,
     return result[0] if len(result) == 1 and not same else type(loop_vars)(result)
 
 
-def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, sample: Callable[..., Any]) -> Any:
-    if graph is None:
-        number: Any = _eager[site.kind]
-        _eager[site.kind] += 1
-    else:
-        known = sites.setdefault(graph, [])
-        number = sum(other.kind == site.kind for other in known)
-    if feeds:
-        with tf.init_scope():
-            number = tf.compat.v1.placeholder_with_default(tf.constant(number, tf.int64), [])
+def _executed(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the body of a loop that runs eagerly, whose turns are counted, and each draw as often as the loop has it."""
+    before: list[Counter[tuple[Any, ...]]] = []
+
+    def turn(*values: Any) -> Any:
+        before.append(_eager.copy())
+        _eager.clear()
+        _eager.update(before[0])
+        _eager_turns.append(len(before) - 1)
+        try:
+            return body(*values)
+        finally:
+            _eager_turns.pop()
+
+    return turn
+
+
+def _draw(site: Site, graph: Any, step: Callable[[], Any], feeds: bool, shape: Any, sample: functools.partial[Any]) -> Any:
+    number, turns = _number(site, graph, feeds), _eager_turns if graph is None else _turns
+    now = tf.cast(step(), tf.int64)
     key = tf.constant(zlib.crc32(repr(site.kind).encode()) % 2**31, tf.int64) + tf.cast(number, tf.int64) * 7919
-    for turn in _turns if graph is not None else ():
-        key = key * 31 + (turn + 1) * 104729
-    seed = tf.stack([key, tf.cast(step(), tf.int64)])
-    mask = sample(seed=seed)
+    for turn in turns:
+        key = _key_of_turn(key, turn)
+    if site.axis is None:
+        mask = sample(shape, seed=tf.stack([key, now]))
+    else:
+        mask = _stacked(site.axis, key, now, shape, sample)
     drawn["masks"] += site.what == DROPOUT
     drawn["surely"] += bool(site.rate) and not type(tf.compat.v1.get_default_graph()).__name__.startswith("CondBranch")
     if graph is not None:
-        sites[graph].append(dataclasses.replace(site, draw=mask.op, number=number if feeds else None))
+        sites[graph].append(dataclasses.replace(site, draw=mask.op, number=number))
     return mask
 
 
-def occurrences(found: list[Site]) -> dict[Any, int]:
-    """Returns the occurrence of each site among those of its kind, by the tensor to feed.
+def _number(site: Site, graph: Any, feeds: bool) -> Any:
+    """Returns the site's occurrence among those of its kind so far, which a graph may correct once it is complete."""
+    if graph is None:
+        _eager[site.kind] += 1
+        return _eager[site.kind] - 1
+    number = sum(other.kind == site.kind for other in sites.setdefault(graph, []))
+    if feeds:
+        with tf.init_scope():
+            return tf.compat.v1.placeholder_with_default(tf.constant(number, tf.int64), [])
+    around = tf.compat.v1.get_default_graph()
+    while type(around).__name__ in _CONTROL_FLOW:
+        around = around.outer_graph
+    with around.as_default(), tf.control_dependencies(None):
+        return tf.constant(number, tf.int64, name="occurrence")
+
+
+def _key_of_turn(key: Any, turn: Any) -> Any:
+    return key * 31 + (turn + 1) * 104729
+
+
+def _stacked(axis: int, key: Any, now: Any, shape: Any, sample: functools.partial[Any]) -> Any:
+    """Returns what the turns of a loop draw, stacked along an axis."""
+    static = tensor_util.constant_value_as_shape(sizes := tf.convert_to_tensor(shape, tf.int32))
+    of_turn = tf.concat([sizes[:axis], sizes[axis + 1 :]], 0)
+    masks = tf.map_fn(
+        lambda turn: sample(of_turn, seed=tf.stack([_key_of_turn(key, turn), now])),
+        tf.range(tf.cast(sizes[axis], tf.int64)),
+        fn_output_signature=sample.keywords["dtype"],
+    )
+    order = [*range(1, axis + 1), 0, *range(axis + 1, static.rank)]
+    return tf.ensure_shape(tf.transpose(masks, order), static)
+
+
+def occurrences(found: list[Site]) -> list[tuple[Any, int]]:
+    """Returns the tensor with the occurrence of each site, and its occurrence among the sites of its kind.
 
     Args:
         found: Sites that a training step runs, in order. A graph may have others: Keras builds a layer twice in a TensorFlow 1 graph.
     """
     seen: Counter[tuple[Any, ...]] = Counter()
-    numbers = {}
+    numbers = []
     for site in found:
-        numbers[site.number] = seen[site.kind]
+        numbers.append((site.number, seen[site.kind]))
         seen[site.kind] += 1
     return numbers
+
+
+def needed_sites(graph: Any, loss: Any) -> list[Site]:
+    """Returns the sites of a training step on which a loss depends, and corrects their occurrences.
+
+    Keras draws masks that nothing reads: those of a cell's other gates, and those of a call that only says what the cell returns.
+
+    Args:
+        graph: Graph of the function that asks for gradients. Those of the losses of one step add up.
+        loss: Loss of which it asks for them.
+    """
+    outer = outermost(graph)
+    found, around = sites.get(outer, []), []
+    while graph is not None:
+        around.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    needed = _needed.setdefault(outer, set())
+    for made_in in {site.draw.graph for site in found}:
+        if made_in not in around:
+            needed |= upstream([output.op for output in made_in.outputs], _is_of_shapes)
+        elif made_in is around[0]:
+            needed |= upstream([loss.op], _is_of_shapes)
+        else:  # it is not complete
+            needed |= {site.draw for site in found if site.draw.graph is made_in}
+    kept = [site for site in found if site.draw in needed]
+    for tensor, number in occurrences(kept):
+        tensor.op._set_attr("value", attr_value_pb2.AttrValue(tensor=tf.make_tensor_proto(number, tf.int64)))
+    return kept
+
+
+def _is_of_shapes(op: Any) -> bool:
+    """Returns True for an operation that reads the shape of a tensor alone."""
+    return op.type in {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}
 
 
 def outermost(graph: Any, through_functions: bool = False) -> Any:
@@ -263,6 +406,7 @@ def outermost(graph: Any, through_functions: bool = False) -> Any:
     return graph
 
 
+_CONTROL_FLOW = ("CondBranchFuncGraph", "WhileBodyFuncGraph", "WhileCondFuncGraph")
 _NEVER_RUN = (
     "keras_graph",
     "_scratch_graph",
@@ -288,6 +432,6 @@ def _loops() -> int:
         while context is not None:
             found += context.IsWhileContext()
             context = context.outer_context
-        found += type(graph).__name__ in {"WhileBodyFuncGraph", "WhileCondFuncGraph"}
+        found += type(graph).__name__ in _CONTROL_FLOW[1:]
         graph = getattr(graph, "outer_graph", None)
     return found

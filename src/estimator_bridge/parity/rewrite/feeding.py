@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,16 @@ import tensorflow as tf
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.recording.batches import named_leaves
+from estimator_bridge.parity.values import rounded
 
 _PARTS = ("features", "labels", "weights")
 _LABELS = ("label", "target")
 WEIGHTS = "weights"
 OWN = -1  # in place of a recorded tensor's number
+MOST_CHOICES = 5040  # pairings that are tried
+EQUAL = 2.0  # likeness of equal arrays; that of others is the share of their elements that both have
+CLEAR, CHANCE = 0.5, 4.0  # lead in likeness that is enough, and multiple of 1 / sqrt(elements) that chance gives
+_UNSURE = "neither names nor values decide; if it is wrong, --adapt module:function makes the batch"
 Say = Callable[[str], None]
 
 
@@ -62,13 +69,21 @@ def _leaf(path: str, value: Any) -> Leaf:
     return Leaf(path, tf.as_dtype(value.dtype).name, shape.rank, sizes[-1], sizes[1:] if shape.rank else None, sizes[0])
 
 
-def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
-    """Finds the recorded tensor for each tensor of the new script's batch: by name, then by type and rank, then by order.
+_Way = tuple[str, Callable[[Leaf, Leaf], bool]]
+_ORDER = "order"
+
+
+def pair(
+    old: Sequence[Leaf], new: Sequence[Leaf], say: Say, recorded: Sequence[Any] = (), own: Sequence[Any] = ()
+) -> list[int]:
+    """Finds the recorded tensor for each tensor of the new script's batch: by name, type and rank, values, then order.
 
     Args:
         old: Recorded tensors.
         new: Tensors that the new script expects.
         say: Function that takes a note about each pair that has different names.
+        recorded: Arrays of a recorded batch; empty if values do not count.
+        own: Arrays of the new script's own batch of the same step.
 
     Returns:
         The index in ``old`` for each of ``new``; OWN for weights that only the new script's batches have.
@@ -83,7 +98,7 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
         [0, 1]
     """
     chosen: dict[int, int] = {}
-    ways: tuple[tuple[str, Callable[[Leaf, Leaf], bool]], ...] = (
+    surely: tuple[_Way, ...] = (
         ("name", lambda here, there: here.path == there.path),
         ("end of name", lambda here, there: _root(here) == _root(there) and _last(here) == _last(there)),
         ("name of labels", lambda here, there: _last(there).lower().startswith(_LABELS) and _are_labels(here, there, new)),
@@ -91,10 +106,31 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
             "type and rank",
             lambda here, there: _root(here) == _root(there) and (here.dtype, here.rank) == (there.dtype, there.rank),
         ),
-        ("order", lambda here, there: _root(here) == _root(there) and (here.dtype == "string") == (there.dtype == "string")),
+    )
+    perhaps: tuple[_Way, ...] = (
+        (_ORDER, lambda here, there: _root(here) == _root(there) and (here.dtype == "string") == (there.dtype == "string")),
         ("name of weights", lambda here, there: there.path == WEIGHTS and "weight" in _last(here).lower()),
         ("type and rank, as labels", lambda here, there: _are_labels(here, there, new)),
     )
+    _choose(surely, old, new, chosen, say)
+    by_values = _by_values(old, new, chosen, recorded, own)
+    for place, number in by_values.items():
+        say(f"{old[number].path} -> {new[place].path} by the values of the new script's own batch")
+    chosen |= by_values
+    _choose(perhaps, old, new, chosen, say)
+    is_in_order = [leaf.dtype for leaf in old] == [leaf.dtype for leaf in new]
+    if len(chosen) < len(new) and is_in_order and all(place == number for place, number in by_values.items()):
+        say(f"{', '.join(leaf.path for leaf in old)} are taken in this order: {_UNSURE}")  # a loop's own tuple
+        return list(range(len(new)))
+    alone = [place for place, leaf in enumerate(new) if leaf.path == WEIGHTS and leaf.dtype.startswith("float")]
+    chosen |= {place: OWN for place in alone if place not in chosen}
+    if len(chosen) < len(new):
+        raise misfit(old, new)
+    return [chosen[place] for place in range(len(new))]
+
+
+def _choose(ways: Sequence[_Way], old: Sequence[Leaf], new: Sequence[Leaf], chosen: dict[int, int], say: Say) -> None:
+    """Adds the recorded tensors that descriptions single out to those that are chosen."""
     for how, fits in ways:
         free = {
             place: [i for i, leaf in enumerate(old) if i not in chosen.values() and fits(leaf, there)]
@@ -105,19 +141,54 @@ def pair(old: Sequence[Leaf], new: Sequence[Leaf], say: Say) -> list[int]:
             left = [i for i in found if i not in chosen.values()]
             rivals = sum(bool(set(found) & set(other)) for other in free.values())
             if left and (
-                (len(found) == 1 and rivals == 1) or how in {"name", "end of name"} or (how == "order" and len(found) == rivals)
+                (len(found) == 1 and rivals == 1) or how in {"name", "end of name"} or (how == _ORDER and len(found) == rivals)
             ):
                 chosen[place] = left[0]
                 if how != "name":
-                    say(f"{old[left[0]].path} -> {new[place].path} by {how}")
-    if len(chosen) < len(new) and [leaf.dtype for leaf in old] == [leaf.dtype for leaf in new]:
-        say(f"{', '.join(leaf.path for leaf in old)} are taken in this order")  # a loop's own tuple: for ids, values, labels in
-        return list(range(len(new)))
-    alone = [place for place, leaf in enumerate(new) if leaf.path == WEIGHTS and leaf.dtype.startswith("float")]
-    chosen |= {place: OWN for place in alone if place not in chosen}
-    if len(chosen) < len(new):
-        raise misfit(old, new)
-    return [chosen[place] for place in range(len(new))]
+                    unsure = f": {_UNSURE}" if how == _ORDER and rivals > 1 else ""
+                    say(f"{old[left[0]].path} -> {new[place].path} by {how}{unsure}")
+
+
+def _by_values(
+    old: Sequence[Leaf], new: Sequence[Leaf], chosen: Mapping[int, int], recorded: Sequence[Any], own: Sequence[Any]
+) -> dict[int, int]:
+    """Returns the recorded tensors that are clearly more like the new script's own ones than any other choice is."""
+    likeness: dict[int, dict[int, float]] = {}
+    for place in (place for place in range(len(own)) if place not in chosen):
+        free = [i for i in range(len(recorded)) if i not in chosen.values() and _has_shape(recorded[i], new[place])]
+        every = {i: _likeness(recorded[i], own[place]) for i in free}
+        found = {i: value for i, value in every.items() if value == EQUAL or _may_be(old[i], new[place])}
+        if len(found) > 1 or EQUAL in found.values():  # a single one is no choice
+            likeness[place] = found
+    left = sorted({i for found in likeness.values() for i in found})
+    if not likeness or math.perm(len(left), len(likeness)) > MOST_CHOICES:
+        return {}
+    totals = {
+        choice: sum(found[i] for i, found in zip(choice, likeness.values(), strict=True))
+        for choice in itertools.permutations(left, len(likeness))
+        if all(i in found for i, found in zip(choice, likeness.values(), strict=True))
+    }
+    elements = 2 * min(own[place].size for place in likeness)
+    least = max(totals.values(), default=0.0) - max(CLEAR, CHANCE / math.sqrt(max(elements, 1)))
+    near = [choice for choice, total in totals.items() if total >= least]
+    return {place: ways[0] for place, ways in zip(likeness, zip(*near, strict=True), strict=False) if len(set(ways)) == 1}
+
+
+def _may_be(here: Leaf, there: Leaf) -> bool:
+    """Returns True unless one of two tensors is a feature and the other one is not."""
+    return (_root(here) == "features") == (_root(there) == "features")
+
+
+def _likeness(recorded: Any, own: Any) -> float:
+    """Returns EQUAL for equal arrays of several values, else the share of elements that both have, wherever they are."""
+    if recorded.dtype.kind != own.dtype.kind and {recorded.dtype.kind, own.dtype.kind} <= set("biuf"):
+        recorded, own = recorded.astype(np.float64), own.astype(np.float64)
+    here, there = rounded(recorded), rounded(own)
+    if np.array_equal(here, there) and here.size and (here != here.flat[0]).any():
+        return EQUAL
+    (values, counts), (others, more) = (np.unique(side, return_counts=True) for side in (here, there))
+    _, places, at = np.intersect1d(values, others, assume_unique=True, return_indices=True)
+    return float(np.minimum(counts[places] / max(here.size, 1), more[at] / max(there.size, 1)).sum())
 
 
 def _are_labels(here: Leaf, there: Leaf, new: Sequence[Leaf]) -> bool:
@@ -217,6 +288,10 @@ def is_regrouped(here: Sequence[int], there: Sequence[int | None]) -> bool:
     return max(ends[0], default=1) == max(ends[1], default=1) and (ends[0] <= ends[1] or ends[1] <= ends[0])
 
 
+def _say_nothing(_: str) -> None:
+    """Leaves out the notes of a pairing that the new script's own batch does not decide yet."""
+
+
 class Feeder:
     """Turns recorded batches into batches of the new script.
 
@@ -238,7 +313,8 @@ class Feeder:
             old: Description of the arrays.
             spec: Structure of TensorSpecs of the new script's batch.
             has_labels: True if the structure has labels.
-            own: The new script's own batch, for weights that no recorded tensor has; None if they do not matter.
+            own: The new script's own batch, for what names do not decide and for weights that no recorded tensor has; None if neither
+                matters.
 
         Raises:
             BridgeError: They do not fit.
@@ -246,10 +322,11 @@ class Feeder:
         if self._adapt:
             return self._by_user(values, old)
         new = leaves_of(spec, has_labels)
-        key = (tuple(old), tuple(new))
-        if key not in self._pairs:
-            self._pairs[key] = pair(old, new, self._say)
-        places = self._pairs[key]
+        key = (tuple(map(str, old)), tuple(map(str, new)))  # an evaluation's batches are paired as those of the training
+        if key not in self._pairs and own is not None:
+            arrays = [np.asarray(value) for value in tf.nest.flatten(own, expand_composites=True)]
+            self._pairs[key] = pair(old, new, self._say, values, arrays)
+        places = self._pairs[key] if key in self._pairs else pair(old, new, _say_nothing)
         found = [adapted(values[i], leaf, self._say) if i != OWN else None for i, leaf in zip(places, new, strict=True)]
         if OWN in places:
             found[places.index(OWN)] = self._own_weights(found, new, own).astype(new[places.index(OWN)].dtype)

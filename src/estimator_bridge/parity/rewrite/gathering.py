@@ -257,7 +257,7 @@ def _last(side: Trace, kind: str) -> dict[str, Any] | None:
 
 def _sites(side: Trace) -> tuple[DropoutSite, ...] | None:
     event = _last(side, "dropout")
-    return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate in event["sites"])
+    return None if event is None else tuple(DropoutSite(tuple(shape or ()), rate) for shape, rate, *_ in event["sites"])
 
 
 def _shapes(side: Trace) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from estimator_bridge.parity.rewrite.inputs import Inputs, rounded
+from estimator_bridge.parity.rewrite.inputs import Inputs
+from estimator_bridge.parity.values import rounded
 from estimator_bridge.runtime.batch_digest import batch_digest
 
 

@@ -206,19 +206,6 @@ class Inputs:
             )
 
 
-def rounded(array: Any) -> Any:
-    """Returns an array with about three digits of each float, so that rounding seldom makes rows unequal.
-
-    Example:
-        >>> rounded(np.array([0.1, 0.1000001, 0.102])).tolist()
-        [102.375, 102.375, 104.5]
-    """
-    if not np.issubdtype(array.dtype, np.floating):
-        return array
-    mantissa, exponent = np.frexp(array)
-    return np.ldexp(np.round(mantissa * 1024), exponent)
-
-
 def dataset_shuffles(dataset: Any) -> bool | None:
     """Returns True if a dataset shuffles, False if its order is fixed; None if that is not known.
 

@@ -20,7 +20,7 @@ from estimator_bridge.parity.causes.measures import Fit, gradient_fits, known_el
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
-from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values
+from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence, StepEvidence
 from estimator_bridge.parity.exports.rewritten import export_findings
@@ -34,7 +34,7 @@ from estimator_bridge.parity.judge import (
     uncompared_predictions,
 )
 from estimator_bridge.parity.recording.trace import Trace
-from estimator_bridge.parity.report.spelling import first_three
+from estimator_bridge.parity.report.spelling import count, first_three
 from estimator_bridge.parity.report.summary import measure, severity
 from estimator_bridge.parity.result import (
     AnchorWindow,
@@ -61,6 +61,8 @@ ROUNDING_GROWTH = 10.0  # largest multiple of what an error in the last place gr
 OWN_PARTING = 3.0  # largest multiple of the way that a variable parts by itself from values with errors in their last place
 _COUNTS = re.compile(r"(^|/)(beta[12]_power|global_step)(_\d+)?$")
 """Variables that follow from the number of steps."""
+_ROWS_FOR_TIES = 100  # of an evaluation, at least: one row of fewer is too large a share to be put down to rounding
+_SINGLE, _UNSURE_ROWS = 2**-22, 0.1  # error of a float32 share; largest error with which a number of rows is known to be whole
 _ENOUGH_UPDATES = 3  # of a variable that differ: some gradients are rounding in single steps
 TINY = 1e-30  # divisor for a variable of zeros
 DRIFT = 0.1  # largest share of what a variable moved since the last anchor that rounding explains
@@ -104,6 +106,8 @@ def judge_rewrite(
     names, evidence = NewNames(new), gather(old, new, looked)
     losses = pair_losses(old, new)
     metrics, metric_notes, not_compared = _metrics(old, new, thresholds)
+    by_one_row = _by_one_row(old, new, metrics, thresholds)
+    differing = [pair for pair in metrics if pair not in by_one_row and not thresholds.accept(pair.legacy, pair.modern)]
     updates, update_notes = _updates(evidence)
     outputs, prediction_notes, unpredicted = _predictions(old, new, thresholds)
     predictions = [
@@ -134,7 +138,7 @@ def judge_rewrite(
         *(iterations if outside else []),
         *later_updates,
         *_final_variables(old, new, names, evidence, shaken),
-        *metric_findings(metrics, thresholds, SIDES),
+        *metric_findings(differing, thresholds, SIDES),
         *predictions,
         *of_exports,
     ]
@@ -144,11 +148,7 @@ def judge_rewrite(
         verdict, findings = "not comparable", [ParityFinding("calls", "No loss, metric or prediction has a counterpart.")]
     evidence = dataclasses.replace(
         evidence,
-        metrics=tuple(
-            MetricEvidence(one.evaluation, one.metric, one.step, one.legacy, one.modern)
-            for one in metrics
-            if not thresholds.accept(one.legacy, one.modern)
-        ),
+        metrics=tuple(MetricEvidence(one.evaluation, one.metric, one.step, one.legacy, one.modern) for one in differing),
         predictions=tuple(finding.message for finding in predictions),
     )
     spreads = list(initial_spreads(evidence))
@@ -164,6 +164,7 @@ def judge_rewrite(
         *limits(old),
         *_rounding_notes(rounded),
         *metric_notes,
+        *by_one_row.values(),
         *update_notes,
         *prediction_notes,
         *export_notes,
@@ -331,7 +332,7 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
         yield ParityFinding("batch", cause.seen, cause.step)
     for cause in learning_rate(evidence):
         yield ParityFinding("first update", cause.seen, cause.step)
-    for cause in (*initial_accumulators(evidence), *initial_values(evidence)):
+    for cause in (*initial_accumulators(evidence), *read_values(evidence), *initial_values(evidence)):
         yield ParityFinding("initial values", cause.seen, cause.step)
 
 
@@ -532,6 +533,38 @@ def _metrics(old: Trace, new: Trace, thresholds: Thresholds) -> tuple[list[Metri
     return compared, notes, list(dict.fromkeys([*missing, *alone]))
 
 
+def _by_one_row(old: Trace, new: Trace, pairs: Sequence[MetricPair], thresholds: Thresholds) -> dict[MetricPair, str]:
+    """Returns the shares of rows that differ by one row whose class rounding may change, each with a note.
+
+    Both sides must have evaluated the same rows, with the same loss.
+    """
+    found: dict[MetricPair, str] = {}
+    recorded = {event["call"]: event for event in old.events("evaluation")}
+    as_long = {event["call"] for event in new.events("evaluated") if len(set(event.get("batches", (0, 1)))) == 1}
+    for event, key in zip(old.events("evaluated"), evaluations_of(old), strict=True):
+        of_call = [pair for pair in pairs if (pair.evaluation, pair.step) == (evaluation_label(key), key[1])]
+        evaluation = recorded.get(event["call"], {})
+        rows, ties = sum(evaluation.get("rows", ())), evaluation.get("ties", {})
+        is_loss_equal = any(pair.metric == "loss" and thresholds.accept(pair.legacy, pair.modern) for pair in of_call)
+        if event["call"] in as_long and is_loss_equal and rows >= _ROWS_FOR_TIES:
+            for pair in of_call:
+                tied = ties.get(pair.metric, 0)
+                if tied and _differs_by_one(pair.legacy * rows, pair.modern * rows, rows * _SINGLE):
+                    found[pair] = (
+                        f"{pair.metric} of evaluation {pair.evaluation or 'eval'!r} at step {pair.step} differs by one row of {rows:,}, "
+                        f"which is no difference: rounding may change the class of {count(tied, 'row')}."
+                    )
+    return found
+
+
+def _differs_by_one(old: float, new: float, error: float) -> bool:
+    """Returns True for two neighbouring whole numbers, each known but for an error."""
+    if not math.isfinite(old) or not math.isfinite(new) or error > _UNSURE_ROWS:
+        return False
+    is_whole = all(abs(value - round(value)) <= error for value in (old, new))
+    return is_whole and abs(round(old) - round(new)) == 1
+
+
 def _drawn(old: Trace, call: str) -> dict[str, list[str]]:
     """Returns the random operations of the old script's call by the metric or output that needs them."""
     return next((event["names"] for event in old.events("drawn") if event["call"] == call), {})
@@ -612,12 +645,69 @@ def _unequal_noise(old: Trace, new: Trace) -> Iterator[str]:
         names += [name for event in trace.events("dropout") for name in event["loops"]]
         if names:
             yield f"Random operations of the {side} script cannot be made equal: {first_three(list(dict.fromkeys(names)))}."
+    if unlike := unlike_turns(_masks(old), _masks(new)):
+        yield (
+            f"Dropout of a training step cannot be made equal, since only one script draws it for each turn of a loop. Old: {unlike[0]}; "
+            f"new: {unlike[1]}. Draw in the new script as the old one does, or compare final metrics: add --seeds 5."
+        )
     before, after = _drawn_in_step(old), _drawn_in_step(new)
     if before != after:
         said = (", ".join(map(str, drawn)) or "nothing" for drawn in (before, after))
         yield "Random numbers of a training step cannot be made equal: the old script draws {}; the new script draws {}.".format(
             *said
         )
+
+
+_Mask = tuple[tuple[int | None, ...], float | None, int]
+"""A dropout operation of a step: static shape without the rows, rate, and number of loops around it."""
+
+
+def _masks(side: Trace) -> Counter[_Mask]:
+    """Returns how often a training step draws masks of each shape and rate, in so many loops."""
+    found = deque(side.events("dropout"), 1)
+    return Counter((tuple(shape or ()), rate, sum(loops)) for shape, rate, *loops in (found.pop()["sites"] if found else ()))
+
+
+def unlike_turns(old: Counter[_Mask], new: Counter[_Mask]) -> tuple[str, str] | None:
+    """Returns masks of the two sides that may be of the same tensors: one for all turns of a loop, and one for each turn.
+
+    Args:
+        old: Masks of the old side, and how often a step draws each.
+        new: Masks of the new side.
+
+    Returns:
+        A few words for each side; None if a mask of either side has no counterpart: then dropout is what differs.
+    """
+    before, after = old - new, new - old
+    pairs = [(one, other) for one in before for other in after if _are_turns(one, other, before[one], after[other])]
+    if not pairs or {one for one, _ in pairs} != {*before} or {other for _, other in pairs} != {*after}:
+        return None
+    one, other = pairs[0]
+    return _spelled(one, before[one]), _spelled(other, after[other])
+
+
+def _spelled(mask: _Mask, count: int) -> str:
+    shape = ", ".join(map(str, ("batch", *mask[0])))
+    return f"{count} of [{shape}]{' in a loop' if mask[2] else ''}"
+
+
+def _are_turns(one: _Mask, other: _Mask, count: int, others: int) -> bool:
+    """Returns True if one mask may be all turns of the other: it has one more dimension, or there is one for each turn, without a loop."""
+    if one[1] != other[1]:
+        return False
+    (turn, turns), (whole, wholes) = sorted(((one, count), (other, others)), key=lambda side: (len(side[0][0]), -side[0][2]))
+    if turn[0] == whole[0]:
+        return turn[2] > whole[2] and wholes > turns
+    fits = [
+        size
+        for place, size in enumerate(whole[0])
+        if len(turn[0]) == len(whole[0]) - 1
+        and all(
+            None in pair or pair[0] == pair[1]
+            for pair in zip(turn[0], (*whole[0][:place], *whole[0][place + 1 :]), strict=True)
+        )
+    ]
+    return bool(fits) and (turn[2] > whole[2] or (turn[2] == whole[2] and turns / wholes in fits))
 
 
 def _ambiguous_noise(old: Trace) -> Iterator[str]:
@@ -630,7 +720,7 @@ def _ambiguous_noise(old: Trace) -> Iterator[str]:
 def _drawn_in_step(side: Trace) -> list[str]:
     """Returns what a training step draws besides dropout, each with its shape without the rows."""
     found = deque(side.events("draws"), 1)  # the first tracing may build what no step runs
-    return sorted(f"{what} {shape}" for shape, what in found.pop()["sites"]) if found else []
+    return sorted(f"{what} {shape}" for shape, what, *_ in found.pop()["sites"]) if found else []
 
 
 def own_differences(

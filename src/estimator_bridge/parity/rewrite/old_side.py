@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
+from estimator_bridge.parity.rewrite.forward_pass.ties import tied_rows
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 from estimator_bridge.parity.rewrite.inputs import graph_shuffles
@@ -124,7 +126,8 @@ class _StructureHook(BatchHook):
         _write_structure(self._trace, self._call)
         self._spec = _specs.get(v1.get_default_graph(), None)
         given = {tensor.op for batch in self._batches for tensor in batch}
-        names = {name: random_operations(upstream(roots, given.__contains__)) for name, roots in _computed(self._spec)}
+        self._read_by = {name: upstream(roots, given.__contains__) for name, roots in _computed(self._spec)}
+        names = {name: random_operations(read) for name, read in self._read_by.items()}
         self._trace.write("drawn", call=self._call, names={name: drawn for name, drawn in names.items() if drawn})
 
 
@@ -143,26 +146,30 @@ class _EvaluationHook(_StructureHook):
         self._loss = self._spec.loss if self._spec else None
         read = upstream([self._loss.op]) if self._loss is not None else ()
         self._dropout = sum(site.draw.graph is not graph or site.draw in read for site in dropout.sites.get(graph, []))
+        with tf.name_scope("estimator_bridge"):
+            ties = {name: tied_rows(read) for name, read in self._read_by.items() if name != "loss"}
+        self._tied = {name: rows for name, rows in ties.items() if rows is not None}
         self._seen: list[float] = []
         self._rows: list[int] = []
+        self._ties = Counter[str]()
 
     def before_run(self, run_context: Any) -> Any:
         args = super().before_run(run_context)
-        return v1.train.SessionRunArgs({**args.fetches, "loss": [] if self._loss is None else self._loss})
+        return v1.train.SessionRunArgs({**args.fetches, "loss": [] if self._loss is None else self._loss, "ties": self._tied})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         super().after_run(run_context, run_values)
         if self._loss is not None:
             self._seen.append(float(run_values.results["loss"]))
+        self._ties.update({name: int(rows) for name, rows in run_values.results["ties"].items()})
         ranked = [shape for shape in run_values.results["shapes"] if len(shape)]
         self._rows.append(int(ranked[-1][0]) if ranked else 1)
 
     def end(self, session: Any) -> None:
         super().end(session)
         is_whole = self._asked is None or len(self._rows) < self._asked  # all of the data was read, whatever its order
-        self._trace.write(
-            "evaluation", call=self._call, losses=self._seen, rows=self._rows, dropout=self._dropout, is_whole=is_whole
-        )
+        counted = {"losses": self._seen, "rows": self._rows, "ties": self._ties, "dropout": self._dropout}
+        self._trace.write("evaluation", call=self._call, **counted, is_whole=is_whole)
 
 
 class _ReferenceHook(TrainHook):
@@ -204,7 +211,7 @@ class _ReferenceHook(TrainHook):
         )
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
-        self._numbers = dropout.occurrences(sites)
+        self._numbers = dict(dropout.occurrences(sites))
         loops = [name for name, op in dropout.refused.get(graph, []) if op.graph is not graph or op in in_step]
         dropout.write_sites(self._trace, sites, loops)
         self._find_gradients(graph)

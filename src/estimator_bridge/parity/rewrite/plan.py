@@ -111,7 +111,7 @@ def check_keras(script: Script) -> None:
                 "The new script uses another Keras than tf_keras, which cannot be compared yet.",
                 expected="tf_keras, or tf.keras with TF_USE_LEGACY_KERAS=1",
                 received=f"{found} in {source.path}",
-                fix="Import tf_keras as keras, or set the environment variable TF_USE_LEGACY_KERAS=1.",
+                fix="Import tf_keras as keras, or set the environment variable TF_USE_LEGACY_KERAS=1; or compare only final metrics: add --seeds 5.",
             )
 
 

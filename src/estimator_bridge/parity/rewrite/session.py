@@ -320,7 +320,7 @@ class Session:
         """Raises BridgeError if a call's batches do not fit; called before TensorFlow reads them in a thread of its own."""
         if not self.structure(call) or self.plan.adapt:
             return
-        pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), self.note)
+        pair(self.structure(call), leaves_of(spec, isinstance(spec, tuple)), lambda note: None)  # own batches decide it later
         is_later = call == CALL and self.index  # further batches of the training, perhaps none
         for values in itertools.islice(read_batches(self.old.batches(call)), 0 if is_later else 1):
             self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple))
@@ -612,7 +612,7 @@ class Session:
         in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
         self.trace.write("random", in_step=in_graph, functions=[])
         self.trace.write("graph", **graph_facts(op for op in outer.get_operations() if "gradient_tape" not in op.name))
-        self._sites = dropout.sites.get(outer, [])
+        self._sites = dropout.needed_sites(graph, loss)
         self._uncounted = [name for name, _ in dropout.refused.get(outer, [])]
         dropout.write_sites(self.trace, self._sites, self._uncounted)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +18,9 @@ import tensorflow as tf
 
 from estimator_bridge.compat.checkpoint import ConversionReport, Index, convert, read_index
 from estimator_bridge.compat.checkpoint.format import dtypes
+from estimator_bridge.compat.checkpoint.format.bundle import Shape
 from estimator_bridge.compat.checkpoint.models.object_graph import read_graph, read_object_model
-from estimator_bridge.compat.checkpoint.names.matching import Named, match
+from estimator_bridge.compat.checkpoint.names.matching import Matching, Named, match
 from estimator_bridge.compat.checkpoint.names.naming import OBJECT_GRAPH
 from estimator_bridge.compat.checkpoint.reading import tensors
 from estimator_bridge.compat.checkpoint.reading.tensors import Stored
@@ -54,9 +58,12 @@ class Weights:
         described: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._created = [name for name, *_ in described.get("variables", ())]
+        self._untrained = {name for name, *_, is_trained in described.get("variables", ()) if not is_trained}
         self._forget_bias = described.get("forget_bias", {})
         self._folder, self._plan, self._say = folder, plan, say
-        self._regrouped: dict[str, tuple[str, tuple[int, ...]]] = {}  # old variable -> key and shape of the new one
+        self._regrouped: dict[str, tuple[str, Shape]] = {}  # old variable -> key and shape of the new one
+        self._orders: dict[str, Any] = {}  # old variable -> its row for each row of the new one
+        self._is_paired = False
         self.models = models
         self._optimizers = optimizers
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
@@ -105,11 +112,8 @@ class Weights:
         """
         target = str(self._folder / name)
         report = self._convert(source, target, like)
-        if not self._regrouped and (found := self._regroup(report, source, like)):
-            self._regrouped = found
-            report = self._convert(source, target, like)
-        if report.ambiguous:
-            raise _ambiguous(report, _names(like))
+        if not self._is_paired:
+            report = self._pair_all(report, source, target, like)
         kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
         rates = (getattr(optimizer, "learning_rate", None) for optimizer in self._optimizers)  # no variables in TensorFlow 1
         kept += [rate for rate in rates if isinstance(rate, tf.Variable)]
@@ -145,10 +149,19 @@ class Weights:
             signs = random.choice([-1.0, 1.0], value.shape).astype(value.dtype)
             variable.assign(value * (1 + signs * np.finfo(value.dtype).eps))
 
+    def _pair_all(self, report: ConversionReport, source: str, target: str, like: str) -> ConversionReport:
+        """Pairs what the converter leaves, finds the rows of tables, and returns the report of the conversion that follows from it."""
+        report = self._regroup(report, source, target, like)
+        if report.ambiguous:
+            raise _ambiguous(report, _names(like))
+        self._orders = dict(self._other_orders(report, target, like))
+        self._is_paired = True
+        return self._convert(source, target, like) if self._orders else report
+
     def _convert(self, source: str, target: str, like: str) -> ConversionReport:
         given = dict(self._given(source, like)) | {name: key for name, (key, _) in self._regrouped.items()}
-        if self._regrouped:
-            source = self._with_new_shapes(source)
+        if self._regrouped or self._orders:
+            source = self._with_new_layout(source)
         return convert(
             source,
             target,
@@ -166,9 +179,12 @@ class Weights:
 
     def _given(self, source: str, like: str) -> Iterator[tuple[str, str]]:
         """Yields the pairs of --map with the whole keys; those of other shapes are regrouped."""
+        if not self._plan.given:
+            return
         old, new = read_index(source).entries, read_index(like).entries
+        keys = {name: key for key, name in _names(like).items()}
         for name, wanted in self._plan.given:
-            key = wanted if wanted in new else f"{wanted}{_VALUE}"
+            key = wanted if wanted in new else keys.get(wanted, f"{wanted}{_VALUE}")
             if (
                 name in old
                 and key in new
@@ -178,26 +194,76 @@ class Weights:
                 self._regrouped[name] = key, new[key].shape
             yield name, key if key in new else wanted
 
-    def _regroup(self, report: ConversionReport, source: str, like: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def _regroup(self, report: ConversionReport, source: str, target: str, like: str) -> ConversionReport:
         """Pairs variables whose shapes only group the same elements otherwise: (120,) and (120, 1)."""
-        entries, model = read_index(source).entries, read_object_model(read_index(like))
-        here = [Named(name, name, _flat(entries[name])) for name in report.unmatched_sources if name in entries]
-        left = {variable.key: variable for variable in model.variables if variable.key in report.unmatched_targets}
-        pairs = match(here, [new._replace(entry=_flat(new.entry)) for new in left.values()]).matches
-        found = {pair.source: (pair.target, left[pair.target].entry.shape) for pair in pairs}
-        found = {name: (key, shape) for name, (key, shape) in found.items() if is_regrouped(entries[name].shape, shape)}
-        for name, (key, shape) in found.items():
-            self._say(f"{name} of shape {list(entries[name].shape)} is {key.removesuffix(_VALUE)} of shape {list(shape)}")
-        return found
+        old, model = read_index(source).entries, read_object_model(read_index(like))
+        new = {variable.key: variable for variable in model.variables}
+        found = self._match_alike(report, old, new)
+        paired = {name for pair in found.matches for name in (pair.source, pair.target)}
+        if found.ambiguous:
+            others = {key: names for key, names in report.ambiguous.items() if key not in paired | found.ambiguous.keys()}
+            return dataclasses.replace(report, ambiguous={**found.ambiguous, **others})
+        here = [Named(name, name, old[name]) for name in report.unmatched_sources if name in old]
+        there = [new[key] for key in report.unmatched_targets if key in new]
+        mine, its = ([_flat(one) for one in side if one.key not in paired] for side in (here, there))
+        for name, key, _ in map(dataclasses.astuple, (*found.matches, *match(mine, its).matches)):
+            shape = new[key].entry.shape
+            if is_regrouped(old[name].shape, shape):
+                self._say(f"{name} of shape {list(old[name].shape)} is {key.removesuffix(_VALUE)} of shape {list(shape)}")
+                self._regrouped[name] = key, shape
+        return self._convert(source, target, like) if self._regrouped else report
 
-    def _with_new_shapes(self, source: str) -> str:
-        """Returns the prefix of a copy of a checkpoint, with regrouped variables and slots."""
+    def _match_alike(self, report: ConversionReport, old: Mapping[str, Stored], new: Mapping[str, Named]) -> Matching:
+        """Pairs trained variables that are left, and ambiguous ones, by their shapes without dimensions of 1."""
+        trained = self._trained_keys()
+        unsure = {  # those of recurrent layers stand for several variables of other shapes
+            key: names for key, names in report.ambiguous.items() if key in new and old[names[0]].shape == new[key].entry.shape
+        }
+        sources = [name for name in report.unmatched_sources if name in old and name not in self._untrained]
+        sources += dict.fromkeys(itertools.chain(*unsure.values()))
+        targets = [key for key in (*report.unmatched_targets, *unsure) if key in trained or key in unsure]
+        return match(
+            [_squeezed(Named(name, name, old[name])) for name in sources],
+            [_squeezed(variable) for key, variable in new.items() if key in targets],
+            accept_order=self._plan.accept_order,
+            created=self._created,
+        )
+
+    def _trained_keys(self) -> set[str]:
+        """Returns the keys of the models' trainable variables."""
+        trained = {id(variable) for model in self.models for variable in model.trainable_variables}
+        return {f"{path}{_VALUE}" for key, (_, path) in self._paths.items() if key in trained}
+
+    def _other_orders(self, report: ConversionReport, target: str, like: str) -> Iterator[tuple[str, Any]]:
+        """Yields the tables that neither script trains and whose own rows are the old ones in another order.
+
+        The new script finds its rows by ids of its own, e.g. of a vocabulary that has the unknown word first. Trained tables
+        have random values, or rows that the other side's order would not tell from a fault.
+        """
+        old, new, trained = read_index(target), read_index(like), self._trained_keys()
+        for name, key, _ in map(dataclasses.astuple, report.matches):
+            if name not in self._untrained or key in trained:
+                continue
+            order = row_order(read_value(old, key), read_value(new, key))
+            if order is not None:
+                self._say(
+                    f"{key.removesuffix(_VALUE)} keeps its own values: they are the rows of {name} in another order, and neither "
+                    "script trains them. Rows that no recorded batch reads are not compared."
+                )
+                yield name, order
+
+    def _with_new_layout(self, source: str) -> str:
+        """Returns the prefix of a copy of a checkpoint, with regrouped variables and slots, and rows in the new script's order."""
         draft = Draft(read_index(source))
         for name, (_, shape) in self._regrouped.items():
             for key, entry in list(draft.entries.items()):
                 if (key == name or key.startswith(f"{name}/")) and math.prod(entry.shape) == math.prod(shape):
                     size = dtypes.num_bytes(entry.dtype, shape)
                     draft.put(key, tensors.Tensor(entry.dtype, shape, size, draft.reader(key)))
+        for name, order in self._orders.items():
+            entry = draft.entries[name]
+            size, read = dtypes.num_bytes(entry.dtype, entry.shape), functools.partial(_rows, draft.reader(name), order)
+            draft.put(name, tensors.Tensor(entry.dtype, entry.shape, size, read))
         prefix = self._folder / "regrouped"
         publish(draft, prefix, _SCRATCH, ScratchDisk())
         return str(prefix)
@@ -215,8 +281,42 @@ class Weights:
         return None
 
 
-def _flat(entry: Stored) -> Stored:
-    return entry._replace(shape=(math.prod(entry.shape),))
+def _flat(variable: Named) -> Named:
+    return variable._replace(entry=variable.entry._replace(shape=(math.prod(variable.entry.shape),)))
+
+
+def _squeezed(variable: Named) -> Named:
+    shape = tuple(size for size in variable.entry.shape if size != 1)
+    return variable._replace(entry=variable.entry._replace(shape=shape))
+
+
+def row_order(old: Any, new: Any) -> Any | None:
+    """Returns the old row of each new one, if a table has exactly the old rows in another order; else None.
+
+    Args:
+        old, new: Arrays of the two sides.
+
+    Example:
+        >>> row_order(np.array([[1, 2], [3, 4], [5, 6]]), np.array([[5, 6], [1, 2], [3, 4]])).tolist()
+        [2, 0, 1]
+        >>> row_order(np.array([1, 2]), np.array([1, 3])) is row_order(np.array([1, 2]), np.array([1, 2])) is None
+        True
+    """
+    if old.shape != new.shape or not old.size or not old.ndim or old.dtype.hasobject:
+        return None
+    rows = [np.ascontiguousarray(side).reshape(len(side), -1) for side in (old, new)]
+    keys = [side.view(np.dtype((np.void, side.itemsize * side.shape[1]))).ravel() for side in rows]
+    here, there = (np.argsort(side, kind="stable") for side in keys)
+    order = np.empty_like(here)
+    order[there] = here
+    is_other = not np.array_equal(order, np.arange(len(order)))
+    return order if is_other and keys[0][order].tobytes() == keys[1].tobytes() else None
+
+
+def _rows(read: Callable[[], Iterable[bytes]], order: Any) -> list[bytes]:
+    """Returns the bytes of a variable's rows in another order."""
+    rows = np.frombuffer(b"".join(read()), np.uint8).reshape(len(order), -1)
+    return [rows[order].tobytes()]
 
 
 def build_optimizer(optimizer: Any, variables: Sequence[Any]) -> None:
@@ -326,6 +426,6 @@ def _ambiguous(report: ConversionReport, names: Mapping[str, str]) -> BridgeErro
         "Variables of equal shape cannot be paired by their names.",
         expected="one counterpart for each variable of the new script",
         received=f"{len(report.ambiguous)} ambiguous variables",
-        fix="Give the pairs with --map FILE, or --accept-order if the order below is right. The pairs in order, as such a file:\n"
-        + "\n".join(lines),
+        fix="Give the pairs with --map FILE, or --accept-order if those below are right; with --resume FOLDER from the first run on, "
+        "only the new script runs again. The probable pairs, as such a file:\n" + "\n".join(lines),
     )

@@ -18,20 +18,25 @@ _UNLIKELY = 6.0
 """Standard errors by which spreads and means of random values never differ by chance."""
 
 
-def initial_values(evidence: Evidence) -> Iterator[Cause]:
-    """Yields a cause if variables start with different values that both scripts have as constants, or the old one does not draw."""
-    pairs = _pairs(evidence)
+def read_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if variables start with other values than those that the old script does not draw; a forward pass may follow from it."""
     read = [
         name
-        for name, pair in pairs.items()
+        for name, pair in _pairs(evidence).items()
         if name in evidence.old.given and not _is_constant(pair[0]) and not _are_near(*pair)
     ]
     if read:
         seen = f"The old script starts {some(read)} with values that it does not draw, as of a file; the new script's own are others."
-        yield Cause(
-            CauseName.INITIAL_VALUES, seen, "Load the same values into these variables of the new script.", 0, tuple(read)
+        change = (
+            "Load the same values into these variables of the new script. "
+            "Only a table that neither script trains may have its rows in another order."
         )
-    different = {name: pair for name, pair in pairs.items() if _differ(*pair)}
+        yield Cause(CauseName.INITIAL_VALUES, seen, change, 0, tuple(read))
+
+
+def initial_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if variables start with different values that both scripts have as constants."""
+    different = {name: pair for name, pair in _pairs(evidence).items() if _differ(*pair)}
     if different:
         name, (old, new) = next(iter(different.items()))
         seen = f"{some([*different])}: {name} starts with {_spelled(old)} in the old script, and with {_spelled(new)} in the new one."
