@@ -36,7 +36,6 @@ STEPS = tuple(
     for function in ("get_global_step", "get_or_create_global_step")
 )
 OPTIMIZE_LOSS = "tensorflow.contrib.layers.optimize_loss"
-CREATE_TRAIN_OP = ("tensorflow.contrib.training.create_train_op", "tensorflow.contrib.slim.learning.create_train_op")
 """It also runs the operations of UPDATE_OPS."""
 NORMS = (
     "tensorflow.layers.batch_normalization",

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 
 import libcst as cst
 
+from estimator_bridge.compat.source.fixers.graph_functions import UPDATES
 from estimator_bridge.compat.source.fixers.inputs import makes_iterator
 from estimator_bridge.compat.source.fixers.keras_objects import as_keras, layers_of_keras
 from estimator_bridge.compat.source.fixers.model.layers import EQUAL, FUNCTIONS
-from estimator_bridge.compat.source.fixers.model.updates import CREATE_TRAIN_OP
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ArgScopes
 from estimator_bridge.compat.source.fixers.normal.contrib_blocks import as_block
 from estimator_bridge.compat.source.fixers.normal.copies import names_of_originals
@@ -21,6 +21,7 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
+_CREATE_TRAIN_OP = [f"tensorflow.contrib.{name}" for name, own in UPDATES.items() if own == "create_train_op"]
 _HASHED = ("hasher_spec", "key_dtype", "name")
 _NOT_TAKEN = {"hasher_spec", "key_dtype", "metrics_collections", "updates_collections"}
 """Arguments that the support code's functions do not have."""
@@ -311,7 +312,7 @@ class _NormalForm(cst.CSTTransformer):
 
     def _minimizing(self, old: cst.Call, new: cst.Call) -> str | None:
         """Returns what contrib's ``create_train_op`` does, below ``tf``; None for other calls, and if it clips gradients."""
-        given = arguments(new, ("total_loss", "optimizer")) if self._script.called(old) in CREATE_TRAIN_OP else None
+        given = arguments(new, ("total_loss", "optimizer")) if self._script.called(old) in _CREATE_TRAIN_OP else None
         known = {"total_loss", "optimizer", "summarize_gradients", "check_numerics"}
         if given is None or not {"total_loss", "optimizer"} <= given.keys() <= known:
             return None

@@ -85,6 +85,7 @@ class Session:
         self._applied_rates: dict[int, float] = {}  # optimizer -> learning rate of its last update
         self._rates: list[Any] | None = None
         self._active = False
+        self._is_building = False  # what is traced for a model's variables alone is not recorded
         self.inputs = Inputs()
         self.predicted = 0
         self._exported = 0
@@ -389,10 +390,13 @@ class Session:
         own = next((one for one in type(model).__mro__ if "train_step" in vars(one)), None)
         if batch is None or own is None or own.__module__.split(".")[0] in ("keras", "tf_keras"):
             return False
+        self._is_building = True
         try:
             tf.function(model.train_step).get_concrete_function(tf.nest.map_structure(spec_of_value, batch))
         except Exception:  # noqa: BLE001 -- of the script's own code, which perhaps only runs eagerly
             return False
+        finally:
+            self._is_building = False
         return bool(model.trainable_variables)
 
     def awaits(self, model: Any) -> bool:
@@ -576,11 +580,15 @@ class Session:
 
     def ask(self, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Records gradients that a tape computed."""
+        if self._is_building:
+            return
         self._asked.update(zip(names, map(source, tensors), strict=True))
         self.record_values("gradients", names, tensors)
 
     def apply(self, optimizer: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Records gradients that an optimizer applies, and whether they are those of a tape."""
+        if self._is_building:
+            return
         rate = optimizer._decayed_lr(tf.float32) if hasattr(optimizer, "_decayed_lr") else optimizer.learning_rate
 
         def keep(value: Any) -> None:
@@ -605,6 +613,8 @@ class Session:
 
     def look_at_graph(self, graph: Any, loss: Any) -> None:
         """Writes the random operations and the dropout of a training step's graph, and looks at what its forward pass computes."""
+        if self._is_building:
+            return
         if self.plan.looks:
             self._forward.append(ForwardPass(loss, (op for op in graph.get_operations() if "gradient_tape" not in op.name)))
             self._forward[-1].look()
