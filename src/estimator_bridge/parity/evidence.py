@@ -8,6 +8,8 @@ name on both sides: that of the old script's checkpoint where the two are paired
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -191,11 +193,19 @@ class SideEvidence:
     shuffles: bool | None = None
     fit_shuffles: bool = False
 
-    @property
+    @functools.cached_property
     def unread(self) -> frozenset[str]:
-        """Trainable variables that the loss of the first step does not depend on: they have no gradient; empty if none is known."""
-        gradients = self.steps[0].gradients() if self.steps else {}
-        return frozenset(self.trainable) - gradients.keys() if gradients else frozenset()
+        """Trainable variables that no loss of the first steps depends on: they have no gradient, and nothing changes them; empty if no gradient is known."""
+        given = {name for step in self.steps for name in step.gradients()}
+        updated = {name for step in self.steps for optimizer in step.optimizers for name in optimizer.variables}
+        read = {re.sub(r"/part_\d+$", "", name) for name in given | updated}  # variables in parts are known as a whole
+        values = [(step.before(), step.after()) for step in self.steps]
+        changed = {
+            name
+            for name in self.trainable
+            if any(name in before and name in after and (before[name] != after[name]).any() for before, after in values)
+        }
+        return frozenset(self.trainable) - read - changed if given else frozenset()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -230,6 +230,7 @@ def test_a_file_that_is_not_python_3_keeps_no_other_from_being_converted(run: Ru
         (old / path.name).write_text(f"{path.read_text()}\nimport two\n")
     (old / "two.py").write_text("print 'x'\n")
     (old / "draft.ipynb").write_text(notebook("def (:"))
+    (old / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\nprint 'caf\xe9'\n")
     code, _, err = run("--out", new, old)
     assert code == 1
     assert "two.py:1: human: two.py: " in err
@@ -238,9 +239,10 @@ def test_a_file_that_is_not_python_3_keeps_no_other_from_being_converted(run: Ru
     assert mark.startswith("# estimator-bridge: two.py stays: ")
     assert text == "print 'x'\n"
     assert "from network import Model\n" in (new / "train.py").read_text()
-    draft = (new / "draft.py").read_text()
-    assert draft.startswith("# estimator-bridge: draft.ipynb stays: ")
-    assert draft.count("\n") == 1
+    assert not (new / "draft.py").exists()
+    assert "draft.ipynb:1: human: draft.ipynb: " in err
+    latin = (new / "latin.py").read_text()
+    assert latin.endswith("# -*- coding: utf-8 -*-\nprint 'caf\u00e9'\n")
     (old / "two.py").write_text((new / "two.py").read_text())
     assert run("--out", tmp_path / "again", old)[0] == 1
     assert (tmp_path / "again" / "two.py").read_text().count("two.py stays") == 1
@@ -249,6 +251,11 @@ def test_a_file_that_is_not_python_3_keeps_no_other_from_being_converted(run: Ru
     assert err.count("two.py: ") == 1
     (old / "train.py").write_text("print 'x'\n")
     assert run("--out", tmp_path / "third", old / "train.py")[0] == 2
+    (old / "rows.ipynb").write_text(notebook("x = 1"))
+    code, _, err = run("--out", tmp_path / "fourth", old)
+    assert code == 2
+    assert "Two files would become one" in err
+    assert not (tmp_path / "fourth").exists()
 
 
 def test_a_module_of_the_scripts_own_has_to_be_converted_with_it(run: Run) -> None:

@@ -435,6 +435,12 @@ def test_variables_on_which_no_loss_depends_are_no_cause() -> None:
         PLAIN, PLAIN, {"trainable": names}, {"trainable": names}, unmatched_old=("other",), unmatched_new=("other",)
     )
     assert first_cause(full) is None
+    first = full.old.steps[0]
+    in_parts = dataclasses.replace(first, gradients=lambda: {"kernel": np.ones(2), "other/part_0": np.ones(2)})
+    updated = dataclasses.replace(first, optimizers=(dataclasses.replace(first.optimizers[0], variables=("other",)),))
+    changed = dataclasses.replace(first, before=lambda: {"other": np.zeros(2)}, after=lambda: {"other": np.ones(2)})
+    for step in (in_parts, updated, changed):
+        assert not dataclasses.replace(full.old, steps=(step,)).unread & {"other"}
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,17 @@ def test_values_that_do_not_single_one_out_decide_nothing(own: list[Any]) -> Non
     assert "taken in this order: neither names nor values decide; if it is wrong, --adapt" in notes[-1]
 
 
+def test_text_is_no_choice_for_a_number() -> None:
+    """Only order decides between the two texts."""
+    texts = [np.array([b"a", b"b"]), np.array([b"c", b"d"])]
+    old = [Leaf("features/n", "int64", 1), Leaf("features/s1", "string", 1), Leaf("features/s2", "string", 1)]
+    new = [Leaf("features/m", "int32", 1), Leaf("features/t1", "string", 1), Leaf("features/t2", "string", 1)]
+
+    assert pair(old, new, print, [np.array([1, 2]), *texts], [np.array([1, 2], np.int32), *texts[::-1]]) == [0, 2, 1]
+    unknown = [np.array([3, 4], np.int32), np.array([b"e", b"f"]), np.array([b"g", b"h"])]
+    assert pair(old, new, print, [np.array([1, 2]), *texts], unknown) == [0, 1, 2]
+
+
 def test_a_feature_is_weights_only_if_it_is_equal() -> None:
     """By hand: the old mask is a feature, and the new script gives it as weights."""
     old = [Leaf("features/mask", "int32", 2), Leaf("features/x", "float32", 2), Leaf("labels", "int32", 2)]

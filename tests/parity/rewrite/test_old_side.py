@@ -38,6 +38,16 @@ def test_rows_whose_class_rounding_may_change_are_counted(metric: Callable[[], A
         assert (None if rows is None else v1.Session().run(rows)) == expected
 
 
+def test_a_comparison_that_the_loss_needs_chooses_no_class() -> None:
+    """A mask of what is padding, with a value at its threshold, beside the class."""
+    with tf.Graph().as_default():
+        scores = v1.placeholder_with_default(SCORES.numpy(), [4, 3])
+        mask = scores > 0.0
+        chosen = tf.argmax(scores * tf.cast(mask, tf.float32), 1)
+        assert v1.Session().run(tied_rows([mask.op, chosen.op])) > v1.Session().run(tied_rows([mask.op, chosen.op], {mask.op}))
+        assert v1.Session().run(tied_rows([mask.op, chosen.op], {mask.op})) == 2
+
+
 def test_an_evaluation_has_the_rows_of_each_of_its_batches(tmp_path: Path) -> None:
     """Its loss is that of the batches, which have unequal sizes, and the metric that of the rows."""
     trace = Trace(tmp_path)

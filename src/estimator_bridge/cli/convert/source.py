@@ -7,6 +7,7 @@ import ast
 import dataclasses
 import difflib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from estimator_bridge.compat.source.reading import Source
 
 _LONGEST = 1_000_000  # bytes; more is generated code
+_OTHER_ENCODING = re.compile(r"\A((?:#.*\n)?#.*?coding[:=][ \t]*)(?!utf-?8)[-\w.]+")
+"""The line by which a script says that it is not in UTF-8, which new ones are."""
 
 _EPILOG = """examples:
   estimator-bridge convert source train.py --out train_keras.py
@@ -103,7 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
     script, root = (arguments.script, arguments.script) if whole else _located(arguments.script)
     sources, left = _sources(script, root, arguments.py2)
     converted = _converted(sources, folder or whole, arguments.body == "shim", arguments.py2, root)
-    if not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
+    if not left and not any(one.text != sources[path].text or one.changes for path, one in converted.items()):
         raise BridgeError(
             f"Nothing to convert: {arguments.script} uses no Estimator.",
             expected="a script that names tf.estimator",
@@ -187,15 +190,18 @@ def _sources(script: Path, root: Path, python2: bool) -> tuple[dict[Path, Source
 
 
 def _left(path: Path, error: BridgeError) -> Conversion:
-    """Returns a file that cannot be converted as it is, below a mark; of one that is no text, the mark alone."""
+    """Returns a script that cannot be converted as it is, below a mark; no text for a notebook, which stays where it is."""
     from estimator_bridge.compat.source.fixers.conversion import Conversion
     from estimator_bridge.compat.source.fixers.marks import Change, Outcome
+    from estimator_bridge.compat.source.python2.mending import decoded
 
     change = Change(1, path.name, Outcome.HUMAN, f"{error.what} {error.fix or ''}".strip())
     try:
-        text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
-    except (OSError, UnicodeDecodeError):
+        text = decoded(path.read_bytes()) if path.suffix == ".py" else ""
+    except OSError:
         text = ""
+    if not text:
+        return Conversion("", (change,))
     has_mark = text.startswith(change.comment.removesuffix(change.message))
     return Conversion(text if has_mark else f"{change.comment}\n{text}", (change,))
 
@@ -254,7 +260,14 @@ def _with_modules(conversion: Conversion, modules: Iterable[Path], left: Mapping
 
 def _write_folder(root: Path, folder: Path, conversions: Mapping[Path, Conversion]) -> None:
     """Writes the new script and its modules, each in its place below the folder; nothing if one of them exists."""
-    files = {folder / path.relative_to(root).with_suffix(".py"): one.text for path, one in conversions.items()}
+    written = {path: one.text for path, one in conversions.items() if one.text or path.suffix == ".py"}
+    files = {folder / path.relative_to(root).with_suffix(".py"): text for path, text in written.items()}
+    if len(files) < len(written):
+        raise BridgeError(
+            "Two files would become one: a script and a notebook have the same name.",
+            expected="another name for each file without its suffix",
+            fix="Rename the notebook, or convert the files one by one.",
+        )
     for file in filter(Path.exists, files):
         raise BridgeError(f"{file} exists.", expected="a new file", fix="Name another folder.")
     for file, text in files.items():
@@ -308,7 +321,7 @@ def _write(path: Path, text: str, replace: bool) -> None:
         raise BridgeError(f"{path} exists.", expected="a new file", fix="Name another file.")
     beside = path.with_name(f"{path.name}.new")
     try:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(_OTHER_ENCODING.sub(r"\1utf-8", text, count=1), encoding="utf-8")
         beside.replace(path)  # whole or not at all
     except OSError as error:
         raise BridgeError(f"Cannot write {path}: {error.strerror}.", fix="Name another file.") from None

@@ -171,7 +171,8 @@ def _by_values(
     elements = 2 * min(own[place].size for place in likeness)
     least = max(totals.values(), default=0.0) - max(CLEAR, CHANCE / math.sqrt(max(elements, 1)))
     near = [choice for choice, total in totals.items() if total >= least]
-    return {place: ways[0] for place, ways in zip(likeness, zip(*near, strict=True), strict=False) if len(set(ways)) == 1}
+    ways = zip(likeness, zip(*near, strict=True), strict=False)
+    return {place: each[0] for place, each in ways if len(set(each)) == 1 and likeness[place][each[0]] >= CLEAR}
 
 
 def _may_be(here: Leaf, there: Leaf) -> bool:
@@ -183,6 +184,8 @@ def _likeness(recorded: Any, own: Any) -> float:
     """Returns EQUAL for equal arrays of several values, else the share of elements that both have, wherever they are."""
     if recorded.dtype.kind != own.dtype.kind and {recorded.dtype.kind, own.dtype.kind} <= set("biuf"):
         recorded, own = recorded.astype(np.float64), own.astype(np.float64)
+    if recorded.dtype.kind != own.dtype.kind:  # text is no number
+        return 0.0
     here, there = rounded(recorded), rounded(own)
     if np.array_equal(here, there) and here.size and (here != here.flat[0]).any():
         return EQUAL

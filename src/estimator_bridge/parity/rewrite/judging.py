@@ -702,6 +702,7 @@ def _are_turns(one: _Mask, other: _Mask, count: int, others: int) -> bool:
         size
         for place, size in enumerate(whole[0])
         if len(turn[0]) == len(whole[0]) - 1
+        and size != 1
         and all(
             None in pair or pair[0] == pair[1]
             for pair in zip(turn[0], (*whole[0][:place], *whole[0][place + 1 :]), strict=True)

@@ -147,7 +147,7 @@ class _EvaluationHook(_StructureHook):
         read = upstream([self._loss.op]) if self._loss is not None else ()
         self._dropout = sum(site.draw.graph is not graph or site.draw in read for site in dropout.sites.get(graph, []))
         with tf.name_scope("estimator_bridge"):
-            ties = {name: tied_rows(read) for name, read in self._read_by.items() if name != "loss"}
+            ties = {name: tied_rows(by, read) for name, by in self._read_by.items() if name != "loss"}
         self._tied = {name: rows for name, rows in ties.items() if rows is not None}
         self._seen: list[float] = []
         self._rows: list[int] = []

@@ -43,6 +43,8 @@ _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
 """Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
 _OF_UPDATES = ("loss", "global_step", "learning_rate", "optimizer", *_NO_UPDATES, "clip_gradients", "learning_rate_decay_fn",
                "update_ops", "variables", "name", "summaries", "colocate_gradients_with_ops", "increment_global_step")  # fmt: skip
+_OF_TRAIN_OP = ("total_loss", "optimizer", "global_step", "update_ops", "variables_to_train")
+"""Parameters of contrib's two functions ``create_train_op`` that have the same place."""
 _OF_CALLER = ("features", "labels", "mode", "params", "config")
 _CLASS = f'''
 class NAME({BASE}):
@@ -180,7 +182,8 @@ def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:
         ):
             message = "TensorFlow 2 does not train variables in parts; take the partitioner away"
             raise UnconvertibleError(call, f"{code(call.func)}(partitioner=...)", message)
-        given = arguments(call, _OF_UPDATES) if script.called(call) in _UPDATES else {}
+        own = UPDATES.get(script.called(call).removeprefix("tensorflow.contrib."), "")
+        given = arguments(call, _OF_UPDATES if own == "optimize_loss" else _OF_TRAIN_OP) if own else {}
         unknown = (
             ["*"] if given is None else [name for name in _NO_UPDATES if code(given.get(name, cst.Name("None"))) != "None"]
         )

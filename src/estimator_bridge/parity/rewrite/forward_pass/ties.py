@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -12,16 +12,18 @@ from estimator_bridge.parity.result import Thresholds
 _COMPARISONS = frozenset(["Greater", "GreaterEqual", "Less", "LessEqual"])
 
 
-def tied_rows(operations: Iterable[Any]) -> Any:
+def tied_rows(operations: Iterable[Any], loss: Collection[Any] = ()) -> Any:
     """Adds an operation that counts the rows of a batch whose class rounding may change.
 
     Args:
         operations: Operations of a graph that compute a metric.
+        loss: Operations that compute the loss, which choose no class, e.g. the mask of padding.
 
     Returns:
         A scalar tensor; None if none of the operations chooses a class.
     """
-    gaps = [gap for op in operations if op._get_control_flow_context() is None and (gap := _gap(op)) is not None]
+    own = (op for op in operations if op not in loss)
+    gaps = [gap for op in own if op._get_control_flow_context() is None and (gap := _gap(op)) is not None]
     return tf.add_n([tf.math.count_nonzero(gap <= Thresholds().abs) for gap in gaps]) if gaps else None
 
 
