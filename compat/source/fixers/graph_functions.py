@@ -27,6 +27,8 @@ def in_graphs(name: str) -> str:
         ('tf_slim.separable_conv2d', 'tf_slim.arg_scope')
         >>> in_graphs("tensorflow.contrib.seq2seq.tile_batch"), in_graphs("tensorflow.contrib.seq2seq.BeamSearchDecoder")
         ('tile_batch', '')
+        >>> in_graphs("tensorflow.contrib.losses.metric_learning.triplet_semihard_loss")
+        'tf_slim.losses.metric_learning.triplet_semihard_loss'
     """
     return _names().get(name.removeprefix("tensorflow.contrib."), "")
 

@@ -96,6 +96,13 @@ def test_hooks_that_are_given_in_any_way_keep_their_mark(given: str) -> None:
     assert any("evaluation_hooks" in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
 
 
+@pytest.mark.parametrize(("hook", "is_left_out"), [("LoggingTensorHook", True), ("StopAtStepHook", False)])
+def test_hooks_of_one_mode_are_left_out_if_they_show_values(hook: str, is_left_out: bool) -> None:
+    old = "    hooks = [tf.train.LoggingTensorHook({\"loss\": loss}, every_n_iter=10)]\n"
+    text = SCRIPT.replace(old, f"    hooks = [tf.train.{hook}({{}}, 10)] if mode == tf.estimator.ModeKeys.EVAL else None\n")
+    assert convert(text, shim=True).complete is is_left_out
+
+
 def test_each_step_trains_each_variable_once(tmp_path: Path) -> None:
     """Four steps of gradient descent, by hand: nothing else made the variables before, and an average begins with the value of its variable."""
     script = SCRIPTS / "trains_first.py"

@@ -96,6 +96,8 @@ def _only_log(script: Script, hooks: cst.BaseExpression, one: Branch, names: fro
         given = [] if hooks.value in names else _given_anywhere(hooks.value, one)
         within = names | {hooks.value}
         return bool(given) and all(code(each) == "None" or _only_log(script, each, one, within) for each in given)
+    if isinstance(hooks, cst.IfExp):
+        return all(code(each) == "None" or _only_log(script, each, one, names) for each in (hooks.body, hooks.orelse))
     if isinstance(hooks, cst.List | cst.Tuple):
         return all(_only_log(script, element.value, one, names) for element in hooks.elements)
     return script.called(hooks) in LOGGERS
