@@ -98,7 +98,7 @@ def test_hooks_that_are_given_in_any_way_keep_their_mark(given: str) -> None:
 
 @pytest.mark.parametrize(("hook", "is_left_out"), [("LoggingTensorHook", True), ("StopAtStepHook", False)])
 def test_hooks_of_one_mode_are_left_out_if_they_show_values(hook: str, is_left_out: bool) -> None:
-    old = "    hooks = [tf.train.LoggingTensorHook({\"loss\": loss}, every_n_iter=10)]\n"
+    old = '    hooks = [tf.train.LoggingTensorHook({"loss": loss}, every_n_iter=10)]\n'
     text = SCRIPT.replace(old, f"    hooks = [tf.train.{hook}({{}}, 10)] if mode == tf.estimator.ModeKeys.EVAL else None\n")
     assert convert(text, shim=True).complete is is_left_out
 
