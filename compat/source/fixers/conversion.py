@@ -22,7 +22,7 @@ from estimator_bridge.compat.source.fixers.estimators import (
     EstimatorCalls,
     needed_functions,
 )
-from estimator_bridge.compat.source.fixers.graph_functions import OWN, SLIM, UPDATES, in_graphs
+from estimator_bridge.compat.source.fixers.graph_functions import SLIM, UPDATES, in_graphs
 from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import (
@@ -352,7 +352,6 @@ def _converted(
             NAME_SCOPE,
             BASE,
             OWN_SPEC,
-            *OWN,
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
@@ -850,7 +849,7 @@ class _Calls(Marking):
         if code(original_node) == FOLDER and any(one.node in self._around and one.asks_folder for one in self._whole.values()):
             return parsed('config["model_dir"]')
         if own := self._of_graph(original_node):
-            self._calls.used.update([SLIM] if own.startswith("tf_slim.") else [])
+            self._calls.used.add(SLIM if own.startswith("tf_slim.") else own)
             return parsed(own)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')

@@ -8,9 +8,8 @@ name on both sides: that of the old script's checkpoint where the two are paired
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 Values = Callable[[], Mapping[str, Any]]
@@ -193,19 +192,27 @@ class SideEvidence:
     shuffles: bool | None = None
     fit_shuffles: bool = False
 
-    @functools.cached_property
-    def unread(self) -> frozenset[str]:
-        """Trainable variables that no loss of the first steps depends on: they have no gradient, and nothing changes them; empty if no gradient is known."""
+    def unread(self, names: Collection[str]) -> frozenset[str]:
+        """Returns the trainable ones of some variables that no loss of the first steps depends on; none if no gradient is known.
+
+        They have no gradient, and nothing changes them.
+
+        Args:
+            names: Names of variables.
+        """
+        asked = frozenset(self.trainable).intersection(names)
+        if not asked:
+            return asked
         given = {name for step in self.steps for name in step.gradients()}
         updated = {name for step in self.steps for optimizer in step.optimizers for name in optimizer.variables}
         read = {re.sub(r"/part_\d+$", "", name) for name in given | updated}  # variables in parts are known as a whole
         values = [(step.before(), step.after()) for step in self.steps]
         changed = {
             name
-            for name in self.trainable
+            for name in asked
             if any(name in before and name in after and (before[name] != after[name]).any() for before, after in values)
         }
-        return frozenset(self.trainable) - read - changed if given else frozenset()
+        return asked - read - changed if given else frozenset()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

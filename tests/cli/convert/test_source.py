@@ -258,6 +258,16 @@ def test_a_file_that_is_not_python_3_keeps_no_other_from_being_converted(run: Ru
     assert not (tmp_path / "fourth").exists()
 
 
+def test_a_script_in_another_encoding_is_one_in_utf_8(run: Run, tmp_path: Path) -> None:
+    """The new script names its own encoding, also where it goes to stdout."""
+    text = "# -*- coding: latin-1 -*-\nimport tensorflow as tf\nprint('caf\u00e9', tf.to_float(1))\n"
+    (tmp_path / "old.py").write_bytes(text.encode("latin-1"))
+    code, out, _ = run(tmp_path / "old.py")
+    assert code == 0
+    assert out.startswith("# -*- coding: utf-8 -*-\n")
+    assert "caf\u00e9" in out
+
+
 def test_a_module_of_the_scripts_own_has_to_be_converted_with_it(run: Run) -> None:
     code, _, err = run("--check", THREE_FILES / "train.py")
     assert code == 1

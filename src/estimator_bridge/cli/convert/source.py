@@ -197,7 +197,7 @@ def _left(path: Path, error: BridgeError) -> Conversion:
 
     change = Change(1, path.name, Outcome.HUMAN, f"{error.what} {error.fix or ''}".strip())
     try:
-        text = decoded(path.read_bytes()) if path.suffix == ".py" else ""
+        text = _OTHER_ENCODING.sub(r"\1utf-8", decoded(path.read_bytes()), count=1) if path.suffix == ".py" else ""
     except OSError:
         text = ""
     if not text:
@@ -304,6 +304,7 @@ def _read(path: Path, python2: bool) -> Source:
         source = read_source(content, str(path))
         is_notebook = bool(source.cells.starts)
         text = mend(content).text if python2 and (source.error is not None or not is_notebook) else source.text
+        text = _OTHER_ENCODING.sub(r"\1utf-8", text, count=1)
         libcst.parse_module(text)
         return dataclasses.replace(source, text=text)
     except (SyntaxError, libcst.ParserSyntaxError, UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -321,7 +322,7 @@ def _write(path: Path, text: str, replace: bool) -> None:
         raise BridgeError(f"{path} exists.", expected="a new file", fix="Name another file.")
     beside = path.with_name(f"{path.name}.new")
     try:
-        beside.write_text(_OTHER_ENCODING.sub(r"\1utf-8", text, count=1), encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
         beside.replace(path)  # whole or not at all
     except OSError as error:
         raise BridgeError(f"Cannot write {path}: {error.strerror}.", fix="Name another file.") from None

@@ -301,11 +301,15 @@ def _rounding_notes(points: Collection[LossPoint]) -> Iterator[str]:
 def _unpaired(old: Trace, names: NewNames, evidence: Evidence) -> Iterator[ParityFinding]:
     """Yields trainable variables that one side alone has, but for those on which no loss depends."""
     trained = {name for event in old.events("variables") for name, _, trainable in event["variables"] if trainable}
-    missing = [name for name in names.paired.get("unmatched_old", ()) if name in trained - evidence.old.unread]
+    unmatched = names.paired.get("unmatched_old", ())
+    unread = evidence.old.unread(unmatched)
+    missing = [name for name in unmatched if name in trained - unread]
     if missing:
         yield ParityFinding("initial values", f"Variables of the old script have no counterpart: {first_three(missing)}.", 0)
     new = {names.keys.get(name, name) for name in names.paired.get("trainable", ())}
-    added = [key for key in names.paired.get("unmatched_new", ()) if key in new - evidence.new.unread]
+    unmatched = names.paired.get("unmatched_new", ())
+    unread = evidence.new.unread(unmatched)
+    added = [key for key in unmatched if key in new - unread]
     if added:
         shown = first_three([*map(shown_name, added)])
         yield ParityFinding("initial values", f"Variables of the new script have no counterpart: {shown}.", 0)
@@ -318,9 +322,9 @@ def _left_out(old: Trace, names: NewNames, evidence: Evidence) -> Iterator[str]:
     if left:
         yield f"variables of the old script that are not trained: {first_three(left)}"
     sides = (("unmatched_old", evidence.old), ("unmatched_new", evidence.new))
-    unread = [name for key, side in sides for name in names.paired.get(key, ()) if name in side.unread]
+    unread = [name for key, side in sides for name in side.unread(names.paired.get(key, ()))]
     if unread:
-        yield f"variables of one side on which no loss depends: {first_three([*map(shown_name, unread)])}"
+        yield f"variables of one side on which no loss depends: {first_three(sorted(map(shown_name, unread)))}"
     slots = [source for source, target, _ in names.paired.get("slots", ()) if source and not target]
     if slots:
         yield f"slots of the old optimizer that the new one keeps elsewhere or not at all: {first_three(slots)}"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName, shown_name, some
 from estimator_bridge.parity.causes.measures import Stage, gradient_fits, parting, update_fits
 from estimator_bridge.parity.causes.structure.layers import one_sided_averages
-from estimator_bridge.parity.evidence import Evidence
+from estimator_bridge.parity.evidence import Evidence, SideEvidence
 
 _SPATIAL = ("Conv", "DepthwiseConv", "MaxPool", "AvgPool")  # types of operations begin so
 
 
 def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause for trainable variables without a counterpart."""
-    missing, added = (
-        [name for name in names if name in side.trainable and name not in side.unread]
-        for names, side in ((evidence.unmatched_old, evidence.old), (evidence.unmatched_new, evidence.new))
-    )
+    missing, added = _alone(evidence.old, evidence.unmatched_old), _alone(evidence.new, evidence.unmatched_new)
 
     def spelled(names: list[str]) -> str:
         shown = [shown_name(name) for name in names]
@@ -46,6 +43,12 @@ def unpaired_variables(evidence: Evidence) -> Iterator[Cause]:
         if missing:
             change = "Add the layer, bias or embedding to the new script that has these variables."
         yield Cause(kind, seen, change, evidence.start, both)
+
+
+def _alone(side: SideEvidence, names: Sequence[str]) -> list[str]:
+    """Returns the trainable variables without a counterpart on which a loss depends."""
+    unread = side.unread(names)
+    return [name for name in names if name in side.trainable and name not in unread]
 
 
 def _outputs(evidence: Evidence, names: list[str]) -> list[tuple[int, ...]]:
