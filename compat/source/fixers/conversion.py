@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import functools
 import re
 import types
@@ -182,6 +183,14 @@ class Conversion:
         return dataclasses.replace(self, changes=tuple(sorted(changes)))
 
 
+class _Body(enum.Enum):
+    """Form that the bodies of the model functions take, if it is possible; each allows those before it, too."""
+
+    LAYERS = enum.auto()
+    SHIM = enum.auto()
+    WHOLE = enum.auto()
+
+
 def convert(
     text: str,
     elsewhere: Mapping[str, str] = types.MappingProxyType({}),
@@ -196,7 +205,8 @@ def convert(
         text: Source of the script or of a module that it imports, in Python 3.
         elsewhere: Class for each model function of other modules that were converted, e.g. ``Model`` for ``package.models.model_fn``;
             empty for a function that returns one.
-        shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``.
+        shim: A network whose layers ``__init__`` cannot make is kept below TensorFlow's own ``track_tf1_style_variables``, or its model
+            function stays whole. Of the forms that a script can take, the one with the fewest marks is chosen.
         makers: Functions of other modules that return an Estimator, by their dotted names.
         may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
         imported: Functions of the script that other modules import, which stay in it.
@@ -217,18 +227,19 @@ def convert(
     convert_with = functools.partial(
         _of_one_body, above, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
     )
-    found = convert_with(False)
-    if shim and not found.complete:
-        kept = convert_with(True)
-        is_better = (len(kept.models), -kept.marks) > (len(found.models), -found.marks)
-        found = kept if is_better or not found.models else found
+    found = convert_with(_Body.LAYERS)
+    for body in (_Body.SHIM, _Body.WHOLE) if shim else ():
+        if not found.complete and (body is not _Body.WHOLE or found.models):
+            kept = convert_with(body)
+            is_better = (len(kept.models), -kept.marks) > (len(found.models), -found.marks)
+            found = kept if is_better or not found.models else found
     return found.in_lines(lines) if above != text else found
 
 
 def _of_one_body(
     text: str,
     elsewhere: Mapping[str, str],
-    shim: bool,
+    body: _Body,
     makers: Collection[str],
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
@@ -236,8 +247,8 @@ def _of_one_body(
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
     plain = unfolded(text, imported) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
-        found = _converted(plain.text, elsewhere, shim, makers, may_make_layers, imported, plain)
-        other = found if found.complete else _converted(text, elsewhere, shim, makers, may_make_layers, imported)
+        found = _converted(plain.text, elsewhere, body, makers, may_make_layers, imported, plain)
+        other = found if found.complete else _converted(text, elsewhere, body, makers, may_make_layers, imported)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
@@ -245,7 +256,7 @@ def _of_one_body(
         if is_better:
             return _with_reason(other, found, text) if not found.models else other
         return dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
-    return _converted(text, elsewhere, shim, makers, may_make_layers, imported)
+    return _converted(text, elsewhere, body, makers, may_make_layers, imported)
 
 
 def _with_reason(kept: Conversion, other: Conversion, text: str) -> Conversion:
@@ -277,7 +288,7 @@ def _parsable(text: str) -> str:
 def _converted(
     text: str,
     elsewhere: Mapping[str, str],
-    shim: bool,
+    body: _Body,
     makers: Collection[str],
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
@@ -294,7 +305,7 @@ def _converted(
     uses = any(name.startswith("tensorflow.") or name.lstrip(".") in {*makers, *elsewhere} for name in script.imported())
     if not uses and not re.search(r"^\s*(from|import) tensorflow\.", text, re.MULTILINE):
         return Conversion(text, ())
-    normal = in_normal_form(script, shim, imported)
+    normal = in_normal_form(script, body is not _Body.LAYERS, imported)
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith((TPU, *TOWERS)) for name in script.imported()):
@@ -317,14 +328,16 @@ def _converted(
         if script.called(node) in _PATHS
     )
     whole: dict[str, WholeFunction] = {}
-    classes, inside, shimmed, norms = _model_classes(script, changes, shim, whole)
-    models = {name: one.name.value for name, one in classes.items()}
+    classes, inside, shimmed, norms = _model_classes(script, changes, body, whole)
+    models = {name: one.name.value for name, one in classes.items()} | dict.fromkeys(whole.keys() - classes.keys(), BASE)
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
     calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
     known = {*classes, *inside, *(name for one in whole.values() for name in one.reached)}
     keeps = bool(whole) or any(SHIM in cst.Module([one]).code for one in classes.values())
     names = [*_model_functions(script)]  # without one, it is a module of what makes the network of another one
-    is_kept = shim and (known.issuperset(names) if keeps else not names)  # a kept network may look its functions up
+    is_kept = body is not _Body.LAYERS and (
+        known.issuperset(names) if keeps else not names
+    )  # a kept network may look its functions up
     moved = script.module.visit(
         _Calls(
             script,
@@ -402,7 +415,7 @@ class _Without(cst.CSTTransformer):
 
 
 def _model_classes(
-    script: Script, changes: list[Change], shim: bool, whole: dict[str, WholeFunction]
+    script: Script, changes: list[Change], body: _Body, whole: dict[str, WholeFunction]
 ) -> tuple[dict[str, cst.ClassDef], set[str], dict[str, bool], set[cst.CSTNode]]:
     """Returns the class of each model function that can be converted, functions that classes contain, those that stay, and frozen norms.
 
@@ -422,10 +435,9 @@ def _model_classes(
     for name in filter(functions.__contains__, _model_functions(script)):
         if name not in asked and (name in inside or any(name in one.reached for one in whole.values())):
             continue  # another one contains its body, or calls it
-        try:
-            parts, written = _parts_and_class(script, functions[name], shim)
-        except UnconvertibleError as reason:
-            kept = _whole(script, functions[name], reason) if shim else reason
+        made = _parts_and_class_or_whole(script, functions[name], body)
+        if not isinstance(made, tuple):
+            kept = made
             if isinstance(kept, UnconvertibleError):
                 changes.append(Change(script.line(kept.node), kept.name, Outcome.HUMAN, kept.message))
                 continue
@@ -435,6 +447,7 @@ def _model_classes(
             message = f"the class {found[name].name.value}, whose steps are graphs that the function makes"
             changes += [Change(script.line(functions[name]), name, Outcome.CONVERTED, message), *kept.notes]
             continue
+        parts, written = made
         if functions[name] in script.module.body:
             written = written.with_changes(name=cst.Name(_free(written.name.value, taken)))
             taken.add(written.name.value)
@@ -446,6 +459,11 @@ def _model_classes(
         line = script.line(functions[name])
         changes.append(Change(line, name, Outcome.CONVERTED, f"the class {written.name.value}"))
         changes += parts.notes
+    for owner, method in _model_methods(script) if body is not _Body.LAYERS else ():
+        with contextlib.suppress(UnconvertibleError):  # else the class gets a mark
+            name = f"{owner.name.value}.{method.name.value}"
+            whole[name] = keep_whole(script, method, owner)
+            changes += [Change(script.line(method), name, Outcome.CONVERTED, f"what {BASE} calls"), *whole[name].notes]
     own = {one.name.value: one for one in script.module.body if isinstance(one, cst.FunctionDef | cst.ClassDef)}
     for parts in every:
         calls = (one for name in parts.shimmed or () if name in own for one in nodes(own[name], cst.Call))
@@ -483,6 +501,19 @@ def _name_inside(names: Sequence[str]) -> str:
     return ".".join(names)
 
 
+def _parts_and_class_or_whole(
+    script: Script, function: cst.FunctionDef, body: _Body
+) -> tuple[ModelFunction, cst.ClassDef] | WholeFunction | UnconvertibleError:
+    """Returns the parts of a model function and its class, or the function if it can stay whole; else why neither is possible."""
+    if body is _Body.WHOLE:
+        with contextlib.suppress(UnconvertibleError):
+            return keep_whole(script, function, _class_around(script, function))
+    try:
+        return _parts_and_class(script, function, body is not _Body.LAYERS)
+    except UnconvertibleError as reason:
+        return reason if body is _Body.LAYERS else _whole(script, function, reason)
+
+
 def _parts_and_class(script: Script, function: cst.FunctionDef, shim: bool) -> tuple[ModelFunction, cst.ClassDef]:
     """Returns the parts of a model function, and its class: with layers that ``__init__`` makes and an optimizer of Keras, if possible."""
     plain = [Way(body, updates) for body in ([False, True] if shim else [False]) for updates in (False, True)]
@@ -502,9 +533,30 @@ def _one_way(script: Script, function: cst.FunctionDef, way: Way) -> tuple[Model
 def _whole(script: Script, function: cst.FunctionDef, reason: UnconvertibleError) -> WholeFunction | UnconvertibleError:
     """Returns a model function that can stay whole; else why it cannot, or why it cannot be taken apart if its objects are functions here."""
     try:
-        return keep_whole(script, function)
+        return keep_whole(script, function, _class_around(script, function))
     except UnconvertibleError as other:
         return reason if script.methods else other
+
+
+def _class_around(script: Script, function: cst.FunctionDef) -> cst.ClassDef | None:
+    """Returns the class in one of whose methods a function stands."""
+    classes = [one for one in script.module.body if isinstance(one, cst.ClassDef)]
+    return next((one for one in classes if any(each is function for each in nodes(one, cst.FunctionDef))), None)
+
+
+def _model_methods(script: Script) -> Iterator[tuple[cst.ClassDef, cst.FunctionDef]]:
+    """Yields the methods of the script's classes that return an EstimatorSpec for a mode, without those that another one calls."""
+    for owner in (one for one in script.module.body if isinstance(one, cst.ClassDef) and makes(script, one, SPEC)):
+        methods = [one for one in owner.body.body if isinstance(one, cst.FunctionDef)]
+        called = {one: {code(each.func).removeprefix("self.") for each in _calls(one)} for one in methods}
+        with_spec = {one.name.value for one in methods if makes(script, one, SPEC)}
+        for _ in methods:
+            with_spec |= {one.name.value for one in methods if called[one] & with_spec}
+        for one in methods:
+            names = [each.name.value for each in one.params.params]
+            is_called = any(one.name.value in called[other] for other in methods if other.name.value in with_spec)
+            if one.name.value in with_spec and names[:1] == ["self"] and "mode" in names[2:] and not is_called:
+                yield owner, one
 
 
 def _model_functions(script: Script) -> Iterator[str]:
@@ -583,7 +635,7 @@ class _Calls(Marking):
             one.name.value
             for one in script.module.body
             if isinstance(one, cst.FunctionDef | cst.ClassDef) and makes(script, one, SPEC)
-        }
+        } - {owner.name.value for owner, method in _model_methods(script) if method in self._of_graphs}
         receiver = "tensorflow.estimator.export.ServingInputReceiver"
         self._serving = {
             one.name.value for one in script.module.body if isinstance(one, cst.FunctionDef) and makes(script, one, receiver)

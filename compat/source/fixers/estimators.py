@@ -278,6 +278,7 @@ class EstimatorCalls:
         self._classes = classes
         self._elsewhere = elsewhere
         self._assigned = assigned = _assignments(script.module)
+        self._methods = {name.rpartition(".")[2] for name, written in classes.items() if written == BASE}
         self._models: set[str] = set()
         self.makers: set[str] = set()
         self._find_models(assigned)
@@ -598,6 +599,8 @@ class EstimatorCalls:
             return code(given["model_fn"]), ""
         if function is not None and not self._classes.get(name) and self._gives_class(function):
             return code(given["model_fn"]), ""
+        if function is not None and not self._classes.get(name) and self._is_method(function):
+            return self._use(BASE), f"model_fn={code(given['model_fn'])}"
         if not self._classes.get(name) or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(old, "tf.estimator.Estimator", message)
@@ -607,6 +610,13 @@ class EstimatorCalls:
         elif simple_name(function) not in ("", short):  # it is imported under a name of its own
             written = code(function)
         return written, bound
+
+    def _is_method(self, value: cst.BaseExpression) -> bool:
+        """Returns True for a method that stays a model function, and for a name of such methods."""
+        if isinstance(value, cst.Attribute):
+            return value.attr.value in self._methods
+        given = [each for target, each in self._assigned if target == simple_name(value)]
+        return bool(given) and all(isinstance(each, cst.Attribute) and self._is_method(each) for each in given)
 
     def class_named(self, value: cst.BaseExpression) -> str:
         """Returns the class of a model function where its name stands as a value; empty for all else, and for names of arguments."""

@@ -286,6 +286,22 @@ def test_a_folder_takes_the_script_and_its_modules(run: Run, tmp_path: Path) -> 
     assert before == {path: path.read_text() for path in folder.iterdir()}
 
 
+METHODS = WHOLE.parent / "methods"
+
+
+def test_a_method_of_another_module_stays_a_model_function(run: Run, tmp_path: Path) -> None:
+    """Which class makes the object is only known when the script runs; without the shim, the class and the Estimator have marks."""
+    folder = tmp_path / "keras"
+    assert run("--check", METHODS)[0] == 1
+    assert run("--body", "shim", "--out", folder, METHODS)[0] == 0
+    script, module = (folder / "train.py").read_text(), (folder / "net.py").read_text()
+    assert "estimator = ModelOfGraph(model_fn=model.model_fn, params={})\n" in script
+    assert "    def model_fn(self, features, labels, mode, params):\n" in module
+    assert '        if mode == "train":\n            data = data.repeat()\n' in module
+    assert "            x = tf_slim.bias_add(x)\n" in module
+    assert "tf.estimator" not in script + module
+
+
 def test_a_module_of_settings_names_the_model_function(run: Run, tmp_path: Path) -> None:
     """``MODEL_FN = network.model_fn`` is the class now; an input function may make its iterator in a scope."""
     texts = {path.name: path.read_text() for path in THREE_FILES.glob("*.py")}

@@ -22,7 +22,11 @@ REFUSED = {
     "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.tf_random_seed)"),
     "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
     "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
-    "tf.keras.layers.Dense": ("tf.concat([features", "tf.keras.layers.Dense(2)([features"),
+    "tf.keras.metrics.Mean": ("tf.concat([features", "tf.keras.metrics.Mean()([features"),
+    "layer.updates": (
+        "    add_losses(labels, logits)\n",
+        "    layer = tf.keras.layers.BatchNormalization()\n    logits = layer(logits)\n    tf.group(layer.updates)\n    add_losses(labels, logits)\n",
+    ),
     "tf.train.batch": ("return tf.matmul(hidden, weights)", "return tf.matmul(tf.train.batch([hidden], 2), weights)"),
     "set_partitioner": ("        weights = ", "        tf.get_variable_scope().set_partitioner(None)\n        weights = "),
     "tf.contrib.layers.optimize_loss(gradient_multipliers=...)": ("clip_gradients=1.0", "gradient_multipliers={}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -15,7 +16,7 @@ from estimator_bridge.compat.source.fixers.model.function.definitions import Def
 from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
 from estimator_bridge.compat.source.fixers.model.updates import STEPS
-from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes
+from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
@@ -38,6 +39,10 @@ _REFUSED = {
     "tensorflow.profiler.profile": "it asks variables for a graph that they do not have; take it away, or profile the script",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
+_OF_KERAS = re.compile(
+    r"tensorflow\.keras\.((layers|regularizers|initializers|activations|constraints|losses|backend|utils)(\.|$)|(models\.)?(Model|Sequential)$|Input$)"
+)
+"""What graphs can have of Keras: each makes its own layers, whose variables have the same names in all graphs."""
 _COUNTING = (*STEPS, *_UPDATES)
 _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
 """Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
@@ -79,17 +84,20 @@ class WholeFunction:
     notes: tuple[Change, ...]
 
 
-def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
+def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | None = None) -> WholeFunction:
     """Looks if a model function can stay as it is.
 
     Args:
         script: Script around the function.
         function: The function.
+        owner: Class around it, if it is a method or stands in one.
 
     Raises:
         UnconvertibleError: It uses what TensorFlow 2 has not, or an object that Keras calls otherwise.
     """
-    names = [one.name.value for one in function.params.params]
+    is_method = owner is not None and function in owner.body.body
+    given = function.params.params[is_method:]
+    names = [one.name.value for one in given]
     has_more = function.params.star_kwarg or function.params.kwonly_params or function.decorators
     if "mode" not in names or has_more or not isinstance(function.params.star_arg, cst.MaybeSentinel):
         raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
@@ -97,12 +105,14 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
     if "config" in names and _reads_config(function, asked):
         raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
     found = Definitions(script, function)
-    reached = found.reached([function])[1]
+    of_object = _methods(script, owner, function) if owner is not None else []
+    reached = found.reached([function, *of_object])[1]
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
     if script.methods or {BASE, OWN_SPEC, *OWN} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
-    own = [function.body, *(found.own[name] for name in sorted(reached))]
+    own = [function.body, *of_object, *(found.own[name] for name in sorted(reached))]
     slim = [*itertools.chain(*(_check(script, one) for one in own))]
+    _check_keras(script, own, of_object)
     if not any(script.name(node) in _COUNTING for one in own for node in nodes(one, cst.Attribute, cst.Name)):
         message = "nothing counts the steps, by which checkpoints are known; give minimize tf.train.get_global_step()"
         raise UnconvertibleError(function, "the model function", message)
@@ -118,9 +128,36 @@ def keep_whole(script: Script, function: cst.FunctionDef) -> WholeFunction:
             spec_arguments(script, Branch(body, spec), approximate, names_of)
     notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
-    more = tuple(one for one in function.params.params if one.name.value not in of_caller)
+    more = tuple(one for one in given if one.name.value not in of_caller)
+    if is_method and any(one.default is None for one in more):
+        raise UnconvertibleError(function, "the model function", "an Estimator does not give it all of its arguments")
     asks_folder = "config" in names and not any("config" in reads_and_writes(each)[1] for each in _statements(function))
     return WholeFunction(function, more, reached, frozenset((function, *own[1:])), asks_folder, bool(slim), tuple(notes))
+
+
+def _methods(script: Script, owner: cst.ClassDef, function: cst.FunctionDef) -> list[cst.CSTNode]:
+    """Returns the methods of a class that a model function of its objects calls, and that make the objects.
+
+    Args:
+        script: Script around the class.
+        owner: The class; those that it is derived from count, too.
+        function: A method, or a function in one.
+    """
+    classes = {one.name.value: one for one in script.module.body if isinstance(one, cst.ClassDef)}
+    family = [owner]
+    for one in family:
+        family += [
+            classes[name] for base in one.bases if (name := simple_name(base.value)) in classes.keys() - {owner.name.value}
+        ]
+    methods = [one for each in family for one in each.body.body if isinstance(one, cst.FunctionDef) and one is not function]
+    methods = [one for one in methods if not any(each is function for each in nodes(one, cst.FunctionDef))]
+    found: list[cst.CSTNode] = []
+    pending: list[cst.CSTNode] = [function, *(one for one in methods if one.name.value == "__init__")]
+    while pending:
+        found.append(pending.pop())
+        named = {one.attr.value for one in nodes(found[-1], cst.Attribute) if isinstance(one, cst.Attribute)}
+        pending += [one for one in methods if one.name.value in named and one not in found and one not in pending]
+    return found[1:]
 
 
 def _statements(function: cst.FunctionDef) -> tuple[Statement, ...]:
@@ -167,11 +204,29 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
             raise UnconvertibleError(
                 node, spelled, f"{'.'.join(spelled.split('.')[:2])} is not converted; use a core layer or function"
             )
-        if is_keras(name) or ".keras.metrics." in name:
+        if name.startswith(("keras.", "tensorflow.keras.", "tensorflow.python.keras.")) and not _OF_KERAS.match(name):
             raise UnconvertibleError(node, spelled, "a graph would make it anew; make it in __init__ of the model")
         if name and script.may_make_layers(name, only_unknown=True):
             message = "it is of another module and may make layers, which are not converted; convert both together, or write it into the script"
             raise UnconvertibleError(node, spelled, message)
+
+
+def _check_keras(script: Script, own: Sequence[cst.CSTNode], of_object: Sequence[cst.CSTNode]) -> None:
+    """Raises for layers of Keras that a graph would not make, and for their updates, which Keras does not tell.
+
+    Args:
+        script: Script around the model function.
+        own: What makes the graph.
+        of_object: Methods of the object whose method is the model function.
+    """
+    for one in of_object:
+        made = next((each for each in nodes(one, cst.Call) if is_keras(script.called(each))), None)
+        if made is not None and isinstance(one, cst.FunctionDef) and one.name.value == "__init__":
+            raise UnconvertibleError(made, code(made), "it is made before the graph; make it in the model function")
+    parts = [each for one in own for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)]
+    asking = next((each for each in parts if each.attr.value in ("updates", "get_updates_for")), None)
+    if asking is not None and any(is_keras(script.name(each)) for each in parts):
+        raise UnconvertibleError(asking, code(asking), "layers of Keras do not tell their updates; use tf.layers")
 
 
 def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:

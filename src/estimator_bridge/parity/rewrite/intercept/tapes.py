@@ -51,7 +51,7 @@ def intercept(session: Session, keras: Any) -> None:
 def _behind(write: Callable[[], None], computed: Any) -> Any:
     """Records a step, and returns its gradients; those of a wrapped graph, which only executes what they need, need the records."""
     graph = tf.compat.v1.get_default_graph()
-    if tf.executing_eagerly() or not getattr(graph, "name", "").startswith("wrapped_function"):
+    if tf.executing_eagerly() or "wrapped_function" not in getattr(graph, "name", ""):
         write()
         return computed
     known = {*graph.get_operations()}
