@@ -16,7 +16,7 @@ from estimator_bridge.compat.source.surface import canonical
 Definition = ast.FunctionDef | ast.ClassDef
 _MAKERS = re.compile(
     r"(tensorflow|tensorflow\.python)\.(layers\.|get_variable|variable_scope|Variable$|feature_column\.(input_layer|linear_model)|contrib\."
-    r"|nn\.(rnn_cell\.|dynamic_rnn|bidirectional_dynamic_rnn)|metrics\.|losses\.|train\.\w+Optimizer|keras\.(layers|models|applications|Model|Sequential)"
+    r"|train\.SessionRunHook|nn\.(rnn_cell\.|dynamic_rnn|bidirectional_dynamic_rnn)|metrics\.|losses\.|train\.\w+Optimizer|keras\.(layers|models|applications|Model|Sequential)"
     r"|estimator\.ModeKeys|(add_to|get)_collection|(trainable|global)_variables)|keras\.(layers|models|applications|Model|Sequential)"
 )
 """Names of what makes or asks for variables, metrics or optimizers, or depends on the mode."""

@@ -24,7 +24,7 @@ from estimator_bridge.compat.source.fixers.estimators import (
     needed_functions,
 )
 from estimator_bridge.compat.source.fixers.graph_functions import SLIM, UPDATES, in_graphs
-from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback
+from estimator_bridge.compat.source.fixers.hooks import HOOK, as_callback, plain_hooks
 from estimator_bridge.compat.source.fixers.imports import comments_around, with_imports
 from estimator_bridge.compat.source.fixers.inputs import (
     BATCH,
@@ -51,11 +51,16 @@ from estimator_bridge.compat.source.fixers.model.function.definitions import Def
 from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunction, Way
 from estimator_bridge.compat.source.fixers.model.function.whole_function import (
     BASE,
+    BASES,
     FOLDER,
+    GRAPH_LOADER,
+    LOADS,
     OUTPUT,
     OWN_SPEC,
+    WITH_HOOKS,
     WholeFunction,
     class_around,
+    hooks_that_run,
     keep_whole,
     own_spec,
 )
@@ -129,9 +134,7 @@ _STAYS: dict[str, str] = {
     **{f"tensorflow.{name}": "there are no queues outside of a graph; read by tf.data" for name in _QUEUES},
 }
 _PATHS = ("sys.path.append", "sys.path.insert", "sys.path.extend")
-_NOT_COPIED = (
-    rf"\b({GRAPH}|{BASE}|load_initial_values|clipnorm|clipvalue|global_clipnorm|clip_gradients_by_norm)\b|{re.escape(SHIM)}"
-)
+_NOT_COPIED = rf"\b({GRAPH}|{'|'.join(BASES)}|load_initial_values|clipnorm|clipvalue|global_clipnorm|clip_gradients_by_norm)\b|{re.escape(SHIM)}"
 """What only a class has that cannot train as a copy under a strategy. Keras clips the sum of gradients, Estimators clip those of each device."""
 _CORE = re.compile(r"^(\s*from\s+|\s*import\s+(?=\w+ as ))tensorflow_core\b", re.MULTILINE)
 """Imports of the package in which TensorFlow 1.15 kept its files."""
@@ -329,9 +332,12 @@ def _converted(
     )
     whole: dict[str, WholeFunction] = {}
     classes, inside, shimmed, norms = _model_classes(script, changes, body, whole)
-    models = {name: one.name.value for name, one in classes.items()} | dict.fromkeys(whole.keys() - classes.keys(), BASE)
+    hooks = hooks_that_run(script) if whole and classes.keys() <= whole.keys() else frozenset[str]()
+    hooks = hooks if hooks - plain_hooks(script) or any(one.base is WITH_HOOKS for one in whole.values()) else frozenset()
+    base = WITH_HOOKS if hooks else max((one.base for one in whole.values()), key=BASES.index, default=BASE)
+    models = {name: one.name.value for name, one in classes.items()} | dict.fromkeys(whole.keys() - classes.keys(), base)
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
-    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied)
+    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied, hooks)
     known = {*classes, *inside, *(name for one in whole.values() for name in one.reached)}
     keeps = bool(whole) or any(SHIM in cst.Module([one]).code for one in classes.values())
     names = [*_model_functions(script)]  # without one, it is a module of what makes the network of another one
@@ -349,6 +355,7 @@ def _converted(
             norms,
             is_kept,
             changes,
+            base,
         )
     )
     written = moved.code
@@ -363,13 +370,17 @@ def _converted(
             OF_NETWORK,
             LAYER_OF_NETWORK,
             NAME_SCOPE,
-            BASE,
+            *BASES,
+            GRAPH_LOADER,
             OWN_SPEC,
             *OWN_FUNCTIONS.values(),
             *OF_SUPPORT,
         )
         if re.search(rf"\b{name}([(,)]|$)", written, re.MULTILINE)
     )
+    if re.search(r"(?<!import )\btf_slim\.", written) and not re.search(r"^(import|from) tf_slim", text, re.MULTILINE):
+        calls.used.add(SLIM)
+    calls.used.update([BASE] if calls.used.intersection(BASES) else [])
     if calls.used and any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)
     if ELSEWHERE in calls.used or SHIM in written or BASE in calls.used:
@@ -610,6 +621,7 @@ class _Calls(Marking):
         norms: set[cst.CSTNode],
         is_kept: bool,
         changes: list[Change],
+        base: str,
     ) -> None:
         super().__init__()
         self._is_kept = is_kept
@@ -617,7 +629,13 @@ class _Calls(Marking):
         self._calls = calls
         self._classes = classes
         self._whole = whole
-        self._of_graphs = {each for one in whole.values() for each in one.own}
+        self._base = base
+        self._is_module = is_kept and not whole and not classes
+        self._has_scopes = "arg_scope" in script.module.code
+        own_hooks = [
+            one for one in script.module.body if isinstance(one, cst.ClassDef) and one.name.value in calls.hooks_of_graphs
+        ]
+        self._of_graphs = {*own_hooks, *(each for one in whole.values() for each in one.own)}
         self._with_slim = any(one.slim for one in whole.values())
         self._unused = unused
         self._shimmed = shimmed
@@ -662,8 +680,8 @@ class _Calls(Marking):
 
     def _of_graph(self, node: cst.CSTNode) -> str:
         """Returns the new name of a function of contrib inside of a model function that stays whole; empty for what the core has, too."""
-        name = in_graphs(self._script.name(node)) if self._in_graph else ""
-        return name if self._with_slim or not name.startswith("tf_slim.") else ""
+        name = in_graphs(self._script.name(node)) if self._in_graph or self._is_module else ""
+        return name if self._with_slim or self._is_module or not name.startswith("tf_slim.") else ""
 
     def _class_of(self, name: str) -> cst.ClassDef | None:
         """Returns the class of the function that a name means where the traversal is."""
@@ -673,9 +691,18 @@ class _Calls(Marking):
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Begins a node; marks a block that kept a model function from being converted."""
         visits = super().on_visit(node)
+        if node in self._of_graphs and isinstance(node, cst.BaseExpression):
+            self._around.append(node)
         if isinstance(node, cst.With | cst.For | cst.While | cst.If | cst.Try):
             self._mark_reason(node)
         return visits
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        """Ends a node."""
+        left = super().on_leave(original_node, updated_node)
+        if self._around and self._around[-1] is original_node:
+            self._around.pop()
+        return left
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
         has_class = self._names.get(node, "") in self._classes.keys() - self._whole.keys()
@@ -729,7 +756,7 @@ class _Calls(Marking):
         name = self._names.get(original_node, "")
         written = self._classes.get(name)
         if name in self._whole:
-            around = class_around(self._whole[name], updated_node, self._classes[name].name.value)
+            around = class_around(self._whole[name], updated_node, self._classes[name].name.value, self._base)
             lost = [cst.EmptyLine(comment=cst.Comment(one)) for one in lost_comments([updated_node], around)]
             return around.with_changes(leading_lines=[*around.leading_lines, *lost])
         if written is not None:
@@ -815,9 +842,11 @@ class _Calls(Marking):
         """Returns what a call is in the new script; None if it stays."""
         name = self._script.called(old)
         if self._in_graph and name in (SPEC, OUTPUT):
-            return code(own_spec(self._script, old, new) if name == SPEC else new.args[0].value)
+            return code(own_spec(self._script, old, new, self._base) if name == SPEC else new.args[0].value)
+        if self._in_graph and name == LOADS:
+            return code(new.with_changes(func=cst.Name(GRAPH_LOADER)))
         if self._of_graph(old.func):
-            return None
+            return self._of_module(old, new) if self._is_module else None
         if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
             if is_layer_of_keras(name) and not self._within:
                 return in_network(self._script, old, new)
@@ -832,6 +861,13 @@ class _Calls(Marking):
             self._stays(call, argument, message)
         self._calls.human.clear()
         return text
+
+    def _of_module(self, old: cst.Call, new: cst.Call) -> str | None:
+        """Returns the call of the core for one of contrib in a module of layers, unless scopes may give it arguments; None if there is none."""
+        if is_contrib(self._script.called(old)) and not self._has_scopes:
+            with contextlib.suppress(UnconvertibleError):
+                return of_core(self._script, old, new)
+        return None
 
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         written = self._class_of(simple_name(original_node.value))
@@ -859,7 +895,7 @@ class _Calls(Marking):
         if (
             node in self._classes_of_modes
             or self._of_graph(node)
-            or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, *LOGGERS, OUTPUT)))
+            or (self._in_graph and name.startswith((*_IN_MODEL_FUNCTIONS, _OF_LEARN, *LOGGERS, OUTPUT)))
         ):
             return False
         if name.startswith(_IN_MODEL_FUNCTIONS) or mode_name(name):
@@ -887,7 +923,7 @@ class _Calls(Marking):
             found = next((message for stays, message in _STAYS.items() if _is_in(name, stays)), None)
             is_of_models = found is _OUTSIDE or is_contrib(name) or name.startswith(_OF_SPECS)
             explained = is_of_models and (function in self._with_specs or self._in_shim)  # a model function that stays says why
-            explained |= self._in_graph and name == "tensorflow.get_default_graph"
+            explained |= self._in_graph and name in ("tensorflow.get_default_graph", HOOK, *_OF_SERVING)
             if found is not None and not explained and name not in ("tensorflow.estimator", "tensorflow.estimator.inputs"):
                 behind = _WITH_MODEL if function in self._of_staying else _OUTSIDE
                 self._stays(node, name.replace("tensorflow", "tf", 1), behind if is_of_models else found)
@@ -901,7 +937,7 @@ class _Calls(Marking):
         if code(original_node) == FOLDER and any(one.node in self._around and one.asks_folder for one in self._whole.values()):
             return parsed('config["model_dir"]')
         if own := self._of_graph(original_node):
-            self._calls.used.add(SLIM if own.startswith("tf_slim.") else own)
+            self._calls.used.update(() if own.startswith("tf_slim.") else (own,))
             return parsed(own)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
@@ -974,6 +1010,7 @@ _OF_SERVING = ("tensorflow.placeholder", "tensorflow.placeholder_with_default")
 _PLACEHOLDER = ("dtype", "shape", "name")
 _PIPELINE = f"{TPU}InputPipelineConfig."
 _IN_MODEL_FUNCTIONS = ("tensorflow.estimator.EstimatorSpec", "tensorflow.estimator.ModeKeys")
+_OF_LEARN = "tensorflow.contrib.learn.ModeKeys."
 
 
 def _spec(call: cst.Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER
 from estimator_bridge.compat.source.fixers.model.flow import returned_value
-from estimator_bridge.compat.source.fixers.model.function.whole_function import BASE
+from estimator_bridge.compat.source.fixers.model.function.whole_function import BASE, BASES, WITH_HOOKS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
-_SUPPORT = tuple(Path(__file__).with_name(f"{name}.py.txt") for name in ("support", "decoders"))
+_SUPPORT = tuple(Path(__file__).with_name(f"{name}.py.txt") for name in ("support", "decoders", "graph_hooks"))
 ESTIMATORS = ("tensorflow.estimator.Estimator", f"{TPU}TPUEstimator")
 _PARAMETERS = ("model_fn", "model_dir", "config", "params")
 _OF_LEARN = "tensorflow.contrib.learn.RunConfig"
@@ -165,7 +166,7 @@ _STOPPING = """    before = done
     def save(batch, logs):
         nonlocal before
         step = int(model.optimizer.iterations)
-        model.stop_training = steps is not None and min(before + 1, step) - done >= steps  # TensorFlow 1 asks so, if a step counts several
+        model.stop_training |= steps is not None and min(before + 1, step) - done >= steps  # TensorFlow 1 asks so, if a step counts several
         before = step
 """
 """Lines of the function that trains, where a step may count several or none."""
@@ -227,6 +228,16 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
     if UNCHANGED in used and mode not in (None, "train"):
         text = re.sub(line, rf"\1with {UNCHANGED}(model, state):\n\1    \2", text)
         text = text.replace("    data = dataset_of", "    state = {}\n    data = dataset_of", 1)
+    if WITH_HOOKS in used and mode is not None:
+        text = text.replace("):\n", ", hooks=()):\n", 1)
+        text = re.sub(r"model\.(fit|evaluate)\(data, ", r"model.\1(data, hooks=hooks, ", text)
+        head, loop, tail = text.partition("    for batch in data:\n")
+        text = (
+            head
+            + textwrap.indent(loop + tail, "    ").replace("    ", '    with model.graphs.new_run("infer", hooks):\n    ', 1)
+            if loop
+            else head
+        )
     if mode is None:
         return text
     if LOADER in used or ELSEWHERE in used:
@@ -259,6 +270,7 @@ class EstimatorCalls:
             function that returns such a class.
         elsewhere: Dotted names of the functions of other modules that return an Estimator.
         can_be_copied: True if a copy of each class can train under a strategy.
+        hooks_of_graphs: Names of the script's classes of hooks that its models run.
 
     Attributes:
         factories: Functions of the script that return a model function.
@@ -272,13 +284,19 @@ class EstimatorCalls:
     """
 
     def __init__(
-        self, script: Script, classes: Mapping[str, str], elsewhere: Collection[str] = (), can_be_copied: bool = False
+        self,
+        script: Script,
+        classes: Mapping[str, str],
+        elsewhere: Collection[str] = (),
+        can_be_copied: bool = False,
+        hooks_of_graphs: frozenset[str] = frozenset(),
     ) -> None:
         self._script = script
+        self.hooks_of_graphs = hooks_of_graphs
         self._classes = classes
         self._elsewhere = elsewhere
         self._assigned = assigned = _assignments(script.module)
-        self._methods = {name.rpartition(".")[2] for name, written in classes.items() if written == BASE}
+        self._methods = {name.rpartition(".")[2]: written for name, written in classes.items() if written in BASES}
         self._models: set[str] = set()
         self.makers: set[str] = set()
         self._find_models(assigned)
@@ -288,7 +306,7 @@ class EstimatorCalls:
         self._configs = {name for name, value in assigned if self.is_config(value)} | {*map(simple_name, taken)} - {""}
         self._optimizers = {name for name, value in assigned if optimizers.is_optimizer(script.called(value))}
         self._loggers = {name for name, value in assigned if script.called(value) in LOGGERS}
-        self.hooks = plain_hooks(script)
+        self.hooks = set() if hooks_of_graphs else plain_hooks(script)
         self._callbacks = {
             name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in self.hooks
         }
@@ -544,10 +562,21 @@ class EstimatorCalls:
             if all(self._is_plain_hook(one) for one in rest):
                 del given["hooks"]
                 given["callbacks"] = cst.List([cst.Element(one) for one in rest])
+        if "hooks" in given and "input_fn" in kept and self._are_run(given["hooks"]):
+            kept = kept | {"hooks"}
         unknown = sorted(given.keys() - kept)
         if unknown:
             raise UnconvertibleError(call, f"{name}({unknown[0]}=...)", _NO_FIXER)
         return given
+
+    def _are_run(self, hooks: cst.BaseExpression) -> bool:
+        """Returns True for hooks that the script's models of graphs run."""
+        if isinstance(hooks, cst.List | cst.Tuple):
+            return all(self._are_run(one.value) for one in hooks.elements)
+        if isinstance(hooks, cst.Name):
+            given = [value for name, value in self._assigned if name == hooks.value]
+            return bool(given) and all(not isinstance(one, cst.Name) and self._are_run(one) for one in given)
+        return isinstance(hooks, cst.Call) and (simple_name(hooks.func) in self.hooks_of_graphs or self._logs(hooks))
 
     def _with_steps(self, given: Arguments) -> Arguments:
         """Returns the arguments of a training with the number of steps that a StopAtStepHook among its hooks has."""
@@ -600,7 +629,8 @@ class EstimatorCalls:
         if function is not None and not self._classes.get(name) and self._gives_class(function):
             return code(given["model_fn"]), ""
         if function is not None and not self._classes.get(name) and self._is_method(function):
-            return self._use(BASE), f"model_fn={code(given['model_fn'])}"
+            base = max(self._methods.values(), key=BASES.index)
+            return self._use(WITH_HOOKS if self.hooks_of_graphs else base), f"model_fn={code(given['model_fn'])}"
         if not self._classes.get(name) or function is None:
             message = "its model function is not converted; convert that first, then make its class here"
             raise UnconvertibleError(old, "tf.estimator.Estimator", message)

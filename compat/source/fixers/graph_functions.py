@@ -14,7 +14,13 @@ _DECODERS = (
     "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BasicDecoder", "BasicDecoderOutput", "GreedyEmbeddingHelper",
     "LuongAttention", "TrainingHelper", "dynamic_decode", "sequence_loss", "tile_batch",
 )  # fmt: skip
-_OWN = {**UPDATES, "layers.embed_sequence": "embed_sequence", **{f"seq2seq.{name}": name for name in _DECODERS}}
+_CELLS = ("GRUBlockCellV2", "LSTMBlockCell", "LayerNormBasicLSTMCell", "OutputProjectionWrapper", "transpose_batch_time")
+_OWN = {
+    **UPDATES,
+    "layers.embed_sequence": "embed_sequence",
+    **{f"seq2seq.{name}": name for name in _DECODERS},
+    **{f"rnn.{name}": name for name in _CELLS},
+}
 OWN = frozenset(_OWN.values())
 """Functions and classes that the new script defines."""
 

@@ -35,6 +35,10 @@ _MOVED = {
     "contrib.framework.argsort": "argsort",
     "contrib.framework.convert_to_tensor_or_sparse_tensor": "convert_to_tensor_or_sparse_tensor",
     "contrib.framework.is_tensor": "is_tensor",
+    **{
+        f"contrib.framework.nest.{name}": f"nest.{name}"
+        for name in ("assert_same_structure", "flatten", "map_structure", "pack_sequence_as")
+    },
     "contrib.framework.sort": "sort",
     "contrib.metrics.set_difference": "sets.difference",
     "contrib.metrics.set_intersection": "sets.intersection",

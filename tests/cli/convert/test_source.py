@@ -34,7 +34,7 @@ def test_the_new_script_goes_to_stdout_and_the_report_to_stderr(run: Run) -> Non
     assert code == 0
     assert "class Model(tf_keras.Model):" in out
     assert "0 human" in err
-    assert f"{WHOLE}:48: approximate: assert mode == tf.estimator.ModeKeys.TRAIN: left out" in err
+    assert f"{WHOLE}:49: approximate: assert mode == tf.estimator.ModeKeys.TRAIN: left out" in err
 
 
 def test_what_needs_a_human_makes_it_1(run: Run) -> None:

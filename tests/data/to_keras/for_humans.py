@@ -37,17 +37,6 @@ def one_layer_in_each_turn(features, labels, mode):
 
 
 # mark: tf.layers.dense
-def two_layers_in_each_turn(features, labels, mode):
-    net = features["x"]
-    for _ in range(2):
-        net = tf.layers.dense(net, 4)
-        net = tf.layers.dense(net, 2)
-    loss = tf.reduce_mean(net - labels)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: tf.layers.dense
 def a_size_that_changes(features, labels, mode):
     size = next(iter({4}))
     net = tf.layers.dense(features["x"], size)
@@ -89,7 +78,7 @@ def a_penalty_of_what_evaluations_do_not_train(features, labels, mode):
 def own_scaffold(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=tf.train.Scaffold())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=tf.train.Scaffold(init_fn=print))
 
 
 # mark: the model function
@@ -105,14 +94,6 @@ def another_order_in_evaluation(features, labels, mode):
     net = tf.square(net)
     net = tf.layers.dense(net, 1)
     loss = tf.losses.mean_squared_error(labels, net)
-    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
-    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-
-# mark: tf.train.get_global_step
-def a_loss_that_knows_the_step(features, labels, mode):
-    logits = tf.layers.dense(features["x"], 1)
-    loss = tf.losses.mean_squared_error(labels, logits) * tf.to_float(tf.train.get_global_step())
     train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
@@ -229,13 +210,11 @@ ESTIMATORS = [
     tf.estimator.Estimator(by_own_function),
     tf.estimator.Estimator(two_activations_of_shared_variables),
     tf.estimator.Estimator(one_layer_in_each_turn),
-    tf.estimator.Estimator(two_layers_in_each_turn),
     tf.estimator.Estimator(a_size_that_changes),
     tf.estimator.Estimator(settings_named_as_an_argument),
     tf.estimator.Estimator(a_network_that_only_its_parts_describe),
     tf.estimator.Estimator(a_penalty_of_what_evaluations_do_not_train),
     tf.estimator.Estimator(own_scaffold),
-    tf.estimator.Estimator(a_loss_that_knows_the_step),
     tf.estimator.Estimator(another_order_in_evaluation),
     tf.estimator.Estimator(a_layer_of_contrib),
     tf.estimator.Estimator(a_layer_in_a_while_loop),

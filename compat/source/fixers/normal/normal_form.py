@@ -45,7 +45,11 @@ OF_CONTRIB: dict[str, tuple[str, tuple[str, ...]]] = {
     "contrib.crf.crf_decode": ("best_tags", ("potentials", "transition_params", "sequence_length")),
     "contrib.crf.crf_log_likelihood": ("log_likelihood_of_tags", _LIKELIHOOD),
     "contrib.crf.viterbi_decode": ("best_tags_of_one", ("score", "transition_params")),
-    **{f"{owner}.{name}": row for owner in ("contrib.lookup", "python.ops.lookup_ops") for name, row in _TABLES.items()},
+    **{
+        f"{owner}.{name}": row
+        for owner in ("contrib.lookup", "contrib.lookup.lookup_ops", "python.ops.lookup_ops")
+        for name, row in _TABLES.items()
+    },
     "contrib.metrics.f1_score": ("best_f1_score", _F1),
     "contrib.rnn.stack_bidirectional_dynamic_rnn": ("outputs_of_stack", _STACK),
     "contrib.opt.LARSOptimizer": ("MomentumByNorms", _LARS),

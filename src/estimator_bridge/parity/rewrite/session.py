@@ -68,6 +68,7 @@ class Session:
         self._given: list[int] = []
         self._unbuilt: dict[int, BridgeError] = {}  # models without variables, and why they cannot be built with a batch
         self._ahead: dict[int, tuple[str, list[Any]]] = {}
+        self._own: dict[int, tuple[Any, Any]] = {}  # the script's own batches and those in their places, by the step
         self._read = 0
         self.index = 0
         self.weights: Weights | None = None
@@ -165,8 +166,8 @@ class Session:
         call, values = recorded
         batch = self.feeder.batch(values, self.structure(call), spec, isinstance(spec, tuple), own)
         if own is not None and call.startswith("train"):
-            self._write_own(own, batch)
-            self.inputs.add(own, batch)
+            number = next((number for number, kept in self._ahead.items() if kept is recorded), self.index)
+            self._own[number] = own, batch
         if not self._has_shapes:
             self._has_shapes = True
             arrays = tf.nest.flatten(batch, expand_composites=True)
@@ -191,8 +192,12 @@ class Session:
         looks = call in self._whole and not self.plan.adapt
         return HeldOut(lambda own, recorded: self.fed(own, spec, recorded), call, following, self.inputs if looks else None)
 
-    def _write_own(self, own: Any, batch: Any) -> None:
-        """Compares one of the first batches of the script's own input with the recorded one."""
+    def _write_own(self) -> None:
+        """Compares the batch of the script's own input at the last step with the recorded one; none that was only read ahead."""
+        own, batch = self._own.pop(self.index - 1, (None, None))
+        if own is None:
+            return
+        self.inputs.add(own, batch)
         if self.plan.adapt or self._own_batches == FIRST_BATCHES:
             return
         self._own_batches += 1
@@ -482,6 +487,7 @@ class Session:
         if not losses:
             return
         self.index += 1
+        self._write_own()
         self.end_on_batch()
         if len(set(losses)) > 1:
             self.note("A step asks tapes for gradients of several losses; the first of them is compared.")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import convert
 from estimator_bridge.compat.source.fixers.marks import Outcome
@@ -148,6 +149,75 @@ def test_decoders_train_and_predict_as_in_tensorflow_1(kind: str, tmp_path: Path
     assert ended.returncode == 0, ended.stderr[-3000:]
     line = next(one for one in ended.stdout.splitlines() if one.startswith("found "))
     np.testing.assert_allclose([float(one) for one in line.split()[1:]], DECODED[kind], atol=2e-5)
+
+
+WITH_CELLS = {
+    "norm": (4.550471, -0.104478374, -0.06548337, -0.19589365),
+    "plain": (4.4251842, -0.050284483, -0.008959563, -0.42282635),
+    "lstm": (4.520738, -0.06100621, -0.029067697, -0.19489728),
+    "gru": (4.059255, 0.0666099, -0.15695608, -0.5429203),
+    "projected": (3.8975503, 0.11119372, -0.11092478, -0.8079371),
+}
+"""Kind of cell: loss and first predictions that TensorFlow 1.15.5 prints for the script after ten steps."""
+
+
+@pytest.mark.parametrize("cell", WITH_CELLS)
+def test_cells_of_contrib_train_as_in_tensorflow_1(cell: str, tmp_path: Path) -> None:
+    """They are made by functions in a value of the module."""
+    kept = convert((SCRIPTS / "cells.py").read_text(), shim=True)
+    assert kept.complete
+    found = printed(tmp_path, kept.text, cell)
+    line = next(one for one in found.splitlines() if one.startswith("found "))
+    np.testing.assert_allclose([float(one) for one in line.split()[1:]], WITH_CELLS[cell], atol=2e-6)
+
+
+def printed(folder: Path, text: str, *arguments: str | Path) -> str:
+    """Returns what a script prints."""
+    (folder / "new.py").write_text(text)
+    ended = subprocess.run(
+        [sys.executable, "new.py", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout
+
+
+SEEN = """begins: 8.5333
+step 3: loss 0.9925, before 8.3606
+twice: 16.7195
+step 6: loss 1.4352, before 8.3550
+twice: 16.7068
+ends: 8.3542
+begins: 8.3542
+step 9: loss 1.0829, before 8.3533
+twice: 16.7199
+ends: 8.3599
+begins: 8.3599
+step 9: loss 1.2221, before 8.3599
+twice: 16.7199
+step 9: loss 1.0638, before 8.3599
+twice: 16.7199
+step 9: loss 0.9591, before 8.3599
+twice: 16.7199
+ends: 8.3599
+loss: 1.0817"""
+"""What TensorFlow 1.15.5 prints for the script with hooks."""
+
+
+def test_hooks_see_what_they_see_in_tensorflow_1(tmp_path: Path) -> None:
+    """They read steps and variables, run parts of the graph, feed and stop; variables begin with values of a checkpoint, by two ways."""
+    kept = convert((SCRIPTS / "graph_hooks.py").read_text(), shim=True)
+    assert kept.complete
+    assert "class Model(ModelWithHooks):" in kept.text
+    path = tmp_path / "old.ckpt"
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        for name, shape in {"body/weights": (4, 4), "logits/kernel": (4, 3), "logits/bias": (3,)}.items():
+            values = np.linspace(-1, 1, np.prod(shape), dtype=np.float32).reshape(shape)
+            tf.compat.v1.get_variable(name, initializer=values)
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.train.Saver().save(session, str(path), write_meta_graph=False)
+    out = re.sub("[\b\r]", "\n", printed(tmp_path, kept.text, path))
+    lines = re.findall(r"(?:begins|step \d+|twice|ends): [^\n]*?(?=$)|^loss: \d\.\d{4}$", out, re.MULTILINE)
+    assert lines == SEEN.splitlines()
 
 
 def test_hooks_of_a_method_keep_their_mark() -> None:

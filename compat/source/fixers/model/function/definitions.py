@@ -72,6 +72,17 @@ class Definitions:
             own |= more
         return found, frozenset(own & self.own.keys())
 
+    def values(self, start: Sequence[cst.CSTNode]) -> list[cst.BaseExpression]:
+        """Returns the values of the script's module that some nodes and the functions and classes of the script that they read find by name."""
+        reached = [*start, *(self.own[name] for name in sorted(self.reached(start)[1]))]
+        found: list[cst.BaseExpression] = []
+        for one in (pending := [*reached]):
+            more = [self._of_module[name] for name in sorted(reads_and_writes(one)[0] & self._of_module.keys())]
+            more = [value for value in more if value not in found]
+            found += more
+            pending += more
+        return found
+
     def makes(self, statement: Statement) -> bool:
         """Returns True for a statement that makes layers or variables, by itself or by functions of the script."""
         return self.makes_variables(statement) or any(self.makes_layers(name) for name in reads_and_writes(statement)[0])

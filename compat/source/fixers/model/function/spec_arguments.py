@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import libcst as cst
 
 from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
@@ -17,6 +19,14 @@ from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Scr
 
 PARAMETERS = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
               "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
+HOOKS = frozenset(("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks"))
+"""Arguments of a spec whose hooks a model of graphs can run."""
+_RUN = tuple(
+    f"tensorflow.{module}.{hook}"
+    for module in ("train", "estimator")
+    for hook in ("LoggingTensorHook", "StepCounterHook", "SummarySaverHook", "NanTensorHook", "FeedFnHook", "FinalOpsHook")
+)
+"""Hooks of TensorFlow that such a model can run."""
 _KNOWN = frozenset((*PARAMETERS[:6], "host_call", "labels"))
 """Arguments of a spec that do not stop the conversion; it has no labels, but a well-known example gives it some in predictions."""
 _SCAFFOLD, _SAVER = "tensorflow.train.Scaffold", "tensorflow.train.Saver"
@@ -27,7 +37,11 @@ _WITHOUT_NEED = ("tensorflow.local_variables_initializer", "tensorflow.tables_in
 
 
 def spec_arguments(
-    script: Script, one: Branch, approximate: list[tuple[cst.CSTNode, str]], parameters: frozenset[str] = frozenset()
+    script: Script,
+    one: Branch,
+    approximate: list[tuple[cst.CSTNode, str]],
+    parameters: frozenset[str] = frozenset(),
+    hooks: frozenset[str] | None = None,
 ) -> Arguments:
     """Returns the arguments of a mode's EstimatorSpec.
 
@@ -36,6 +50,7 @@ def spec_arguments(
         one: Branch of the mode.
         approximate: Parts of a spec that are left out, and why; more are added.
         parameters: Parameters of the function, which may be hooks.
+        hooks: Classes of hooks that a model of graphs runs, and its Scaffold may give variables values; None for another model.
 
     Raises:
         UnconvertibleError: A hook or a Scaffold does more than show values.
@@ -43,7 +58,9 @@ def spec_arguments(
     given = arguments(one.spec, PARAMETERS)
     if given is not None:
         given = {
-            name: value for name, value in given.items() if "hooks" not in name or not _only_log(script, value, one, parameters)
+            name: value
+            for name, value in given.items()
+            if "hooks" not in name or not _are(lambda hook: script.called(hook) in LOGGERS, value, one, parameters)
         }
         given = {name: value for name, value in given.items() if code(value) != "None" and not _is_none(value, one)}
         given = {
@@ -52,6 +69,8 @@ def spec_arguments(
             if name != "scaffold" or not _leaves_out(script, value, one, approximate)
         }
     unknown = sorted(given.keys() - _KNOWN) if given is not None else ["*"]
+    if given is not None and hooks is not None:
+        unknown = [name for name in unknown if not _is_run(script, name, given[name], one, parameters, hooks)]
     if given is None or unknown:
         raise UnconvertibleError(
             one.spec, f"EstimatorSpec({unknown[0]}=...)", "there is no fixer for it; write it as a callback of fit"
@@ -90,17 +109,35 @@ def _gives_no_values(script: Script, name: str, value: cst.BaseExpression, one: 
     return name == "summary_op"
 
 
-def _only_log(script: Script, hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()) -> bool:
-    """Returns True for hooks that show values and change nothing: one, a list, or a name that is given such lists, in blocks too."""
+def _is_run(
+    script: Script, name: str, value: cst.BaseExpression, one: Branch, parameters: frozenset[str], hooks: frozenset[str]
+) -> bool:
+    """Returns True for hooks that a model of graphs runs, and for a Scaffold that does no more than give variables values."""
+    if name in HOOKS:
+
+        def runs(hook: cst.BaseExpression) -> bool:
+            return isinstance(hook, cst.Call) and (script.called(hook) in _RUN or simple_name(hook.func) in hooks)
+
+        return _are(runs, value, one, parameters)
+    made = _made(value, one)
+    given = arguments(made, ()) if isinstance(made, cst.Call) and script.called(made) == _SCAFFOLD else None
+    loads = given is not None and "init_fn" in given
+    return loads and all(key == "init_fn" or _gives_no_values(script, key, each, one) for key, each in (given or {}).items())
+
+
+def _are(
+    is_meant: Callable[[cst.BaseExpression], bool], hooks: cst.BaseExpression, one: Branch, names: frozenset[str] = frozenset()
+) -> bool:
+    """Returns True for hooks that are all meant: one, a list, or a name that is given such lists, in blocks too."""
     if isinstance(hooks, cst.Name):
         given = [] if hooks.value in names else _given_anywhere(hooks.value, one)
         within = names | {hooks.value}
-        return bool(given) and all(code(each) == "None" or _only_log(script, each, one, within) for each in given)
+        return bool(given) and all(code(each) == "None" or _are(is_meant, each, one, within) for each in given)
     if isinstance(hooks, cst.IfExp):
-        return all(code(each) == "None" or _only_log(script, each, one, names) for each in (hooks.body, hooks.orelse))
+        return all(code(each) == "None" or _are(is_meant, each, one, names) for each in (hooks.body, hooks.orelse))
     if isinstance(hooks, cst.List | cst.Tuple):
-        return all(_only_log(script, element.value, one, names) for element in hooks.elements)
-    return script.called(hooks) in LOGGERS
+        return all(_are(is_meant, element.value, one, names) for element in hooks.elements)
+    return is_meant(hooks)
 
 
 def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
@@ -111,6 +148,9 @@ def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
         if isinstance(node, cst.Assign) and any(simple_name(target.target) == name for target in node.targets):
             found.append(node.value)
             known.update(target.target for target in node.targets)
+        elif isinstance(node, cst.Assign) and (pair := _of_tuple(name, node)) is not None:
+            known.add(node.targets[0].target)
+            found.append(pair)
         elif isinstance(node, cst.AnnAssign) and simple_name(node.target) == name and node.value is not None:
             found.append(node.value)
             known.add(node.target)
@@ -119,6 +159,16 @@ def _given_anywhere(name: str, one: Branch) -> list[cst.BaseExpression]:
                 return []
             found.append(node.args[0].value)
     return found if known and not any(_writes(each, name, known) for each in one.statements) else []
+
+
+def _of_tuple(name: str, node: cst.Assign) -> cst.BaseExpression | None:
+    """Returns what ``a, name = x, y`` gives a name; None for all else."""
+    target, value = node.targets[0].target, node.value
+    if len(node.targets) > 1 or not isinstance(target, cst.Tuple) or not isinstance(value, cst.Tuple):
+        return None
+    names = [simple_name(one.value) for one in target.elements]
+    is_plain = len(names) == len(value.elements) and names.count(name) == 1 and all(names)
+    return value.elements[names.index(name)].value if is_plain else None
 
 
 def _writes(statement: cst.CSTNode, name: str, known: set[cst.CSTNode]) -> bool:

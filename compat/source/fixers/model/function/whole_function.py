@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -11,16 +12,21 @@ import libcst as cst
 
 from estimator_bridge.compat.source.fixers.graph_functions import OWN, UPDATES, in_graphs
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
-from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, reads_and_writes
+from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
-from estimator_bridge.compat.source.fixers.model.function.spec_arguments import PARAMETERS, spec_arguments
+from estimator_bridge.compat.source.fixers.model.function.spec_arguments import HOOKS, PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
 from estimator_bridge.compat.source.fixers.model.updates import STEPS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
-BASE, OWN_SPEC = "ModelOfGraph", "EstimatorSpec"
-"""Classes of the new script: of a model whose steps are graphs, and of what its function returns."""
+BASE, WITH_SESSION, WITH_HOOKS, OWN_SPEC = "ModelOfGraph", "ModelWithSession", "ModelWithHooks", "EstimatorSpec"
+"""Classes of the new script: of a model whose steps are graphs, of one that takes values of other checkpoints, of one with hooks, and of what its
+function returns."""
+BASES = (BASE, WITH_SESSION, WITH_HOOKS)
+LOADS, GRAPH_LOADER = "tensorflow.train.init_from_checkpoint", "init_graph_from_checkpoint"
+"""Function that gives variables the values of a checkpoint, and that of the new script."""
+_HOOK = "tensorflow.train.SessionRunHook"
 FOLDER = "config.model_dir"
 """The one setting of a run that a model function may read."""
 OUTPUT = "tensorflow.estimator.export.PredictOutput"
@@ -28,14 +34,10 @@ _KNOWN = (SPEC, OUTPUT, *LOGGERS)
 _UPDATES = frozenset(f"tensorflow.contrib.{name}" for name in UPDATES)
 _MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
 _REFUSED = {
-    "tensorflow.placeholder": "there are no placeholders; take the value from the features",
-    "tensorflow.placeholder_with_default": "there are no placeholders; take the value from the features",
     "tensorflow.Session": "there are no sessions in a model; use tensors as values",
     "tensorflow_hub.Module": "TensorFlow 2 loads no such modules; use hub.KerasLayer of a SavedModel",
-    "tensorflow.train.init_from_checkpoint": "values are loaded once, after the first call; use tf.train.load_checkpoint there",
     "tensorflow.InteractiveSession": "there are no sessions in a model; use tensors as values",
     "tensorflow.get_default_session": "there are no sessions in a model; use tensors as values",
-    "tensorflow.train.Saver": "Keras keeps the checkpoints; load other values by tf.train.load_checkpoint after the first call",
     "tensorflow.profiler.profile": "it asks variables for a graph that they do not have; take it away, or profile the script",
     "tensorflow.global_variables_initializer": "Keras gives variables their first values; take it away",
 }
@@ -72,6 +74,7 @@ class WholeFunction:
         own: The function, and those.
         asks_folder: True if it is given a ``config`` of which it reads the folder of the model.
         slim: True if it calls functions of contrib that the package tf_slim alone has.
+        base: Class of the new script from which the model's is derived.
         notes: Lines of the report about what the class does not have.
     """
 
@@ -81,6 +84,7 @@ class WholeFunction:
     own: frozenset[cst.CSTNode]
     asks_folder: bool
     slim: bool
+    base: str
     notes: tuple[Change, ...]
 
 
@@ -110,7 +114,7 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
     if script.methods or {BASE, OWN_SPEC, *OWN} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
-    own = [function.body, *of_object, *(found.own[name] for name in sorted(reached))]
+    own = [function.body, *of_object, *(found.own[name] for name in sorted(reached)), *found.values([function, *of_object])]
     slim = [*itertools.chain(*(_check(script, one) for one in own))]
     _check_keras(script, own, of_object)
     if not any(script.name(node) in _COUNTING for one in own for node in nodes(one, cst.Attribute, cst.Name)):
@@ -118,21 +122,48 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
         raise UnconvertibleError(function, "the model function", message)
     message = "the new script needs the package tf_slim, which is not part of TensorFlow: pip install tf-slim"
     approximate = [*_summaries(script, own), *((one, message) for one in slim[:1])]
-    functions = [function, *(each for one in own for each in nodes(one, cst.FunctionDef) if isinstance(each, cst.FunctionDef))]
-    around = {spec: one for one in functions for spec in nodes(one.body, cst.Call)}  # the innermost function
-    for spec, inner in around.items():
-        if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
-            body = _statements(inner)
-            parameters = (*inner.params.params, *inner.params.kwonly_params)
-            names_of = frozenset(one.name.value for one in parameters)
-            spec_arguments(script, Branch(body, spec), approximate, names_of)
+    base = _base(script, function, own, approximate)
     notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
     more = tuple(one for one in given if one.name.value not in of_caller)
     if is_method and any(one.default is None for one in more):
         raise UnconvertibleError(function, "the model function", "an Estimator does not give it all of its arguments")
     asks_folder = "config" in names and not any("config" in reads_and_writes(each)[1] for each in _statements(function))
-    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), asks_folder, bool(slim), tuple(notes))
+    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), asks_folder, bool(slim), base, tuple(notes))
+
+
+def _base(
+    script: Script, function: cst.FunctionDef, own: Sequence[cst.CSTNode], approximate: list[tuple[cst.CSTNode, str]]
+) -> str:
+    """Returns the class of the new script from which that of a model function is derived, by what its EstimatorSpecs are given."""
+    functions = [function, *(each for one in own for each in nodes(one, cst.FunctionDef) if isinstance(each, cst.FunctionDef))]
+    around = {spec: one for one in functions for spec in nodes(one.body, cst.Call)}  # the innermost function
+    hooks, given = hooks_that_run(script), set[str]()
+    for spec, inner in around.items():
+        if isinstance(spec, cst.Call) and script.called(spec) == SPEC:
+            parameters = (*inner.params.params, *inner.params.kwonly_params)
+            names = frozenset(one.name.value for one in parameters)
+            given |= spec_arguments(script, Branch(_statements(inner), spec), approximate, names, hooks).keys()
+    named = {script.name(node): node for one in own for node in nodes(one, cst.Attribute)}
+    if given & HOOKS:
+        return WITH_HOOKS
+    if "tensorflow.placeholder" in named:
+        message = "nothing feeds it; take the value from the features"
+        raise UnconvertibleError(named["tensorflow.placeholder"], "tf.placeholder", message)
+    return WITH_SESSION if "scaffold" in given or LOADS in named else BASE
+
+
+def hooks_that_run(script: Script) -> frozenset[str]:
+    """Returns the names of the script's classes of session hooks that can see the steps of a graph."""
+    found: set[str] = set()
+    for one in (each for each in script.module.body if isinstance(each, cst.ClassDef)):
+        if [script.name(base.value) or simple_name(base.value) for base in one.bases][:1] in [
+            [name] for name in (_HOOK, *found)
+        ]:
+            with contextlib.suppress(UnconvertibleError):
+                _ = [*_check(script, one)]
+                found.add(one.name.value)
+    return frozenset(found)
 
 
 def _methods(script: Script, owner: cst.ClassDef, function: cst.FunctionDef) -> list[cst.CSTNode]:
@@ -155,7 +186,8 @@ def _methods(script: Script, owner: cst.ClassDef, function: cst.FunctionDef) -> 
     pending: list[cst.CSTNode] = [function, *(one for one in methods if one.name.value == "__init__")]
     while pending:
         found.append(pending.pop())
-        named = {one.attr.value for one in nodes(found[-1], cst.Attribute) if isinstance(one, cst.Attribute)}
+        parts = [one for one in nodes(found[-1], cst.Attribute) if isinstance(one, cst.Attribute)]
+        named = {one.attr.value for one in parts if code(one.value).startswith(("self", "super("))}
         pending += [one for one in methods if one.name.value in named and one not in found and one not in pending]
     return found[1:]
 
@@ -197,7 +229,7 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
             raise UnconvertibleError(node, code(node), "it may change an EstimatorSpec; make that with all arguments at once")
         if name in _REFUSED:
             raise UnconvertibleError(node, spelled, _REFUSED[name])
-        known = name in _KNOWN or name.startswith(_MODES) or is_contrib(name) or node in respelled
+        known = name in _KNOWN or bool(mode_name(name)) or is_contrib(name) or node in respelled
         if not known and in_graphs(name):
             yield from [node] if in_graphs(name).startswith("tf_slim.") else []
         elif name.startswith(_OF_ESTIMATORS) and not known:
@@ -247,29 +279,32 @@ def _check_calls(script: Script, calls: Sequence[cst.Call]) -> None:
             raise UnconvertibleError(call, f"{code(call.func)}({unknown[0]}=...)", message)
 
 
-def own_spec(script: Script, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Returns the call of the new script's EstimatorSpec, without hooks that show values and a Scaffold.
+def own_spec(script: Script, old: cst.Call, new: cst.Call, base: str) -> cst.Call:
+    """Returns the call of the new script's EstimatorSpec.
 
     Args:
         script: Script around the call.
         old: Call as it is in the script.
         new: The same call with converted arguments.
+        base: Class of the model; one without hooks is given neither those that show values, nor a Scaffold.
     """
     names = arguments(old, PARAMETERS) or {}
-    kept = [one for one, name in zip(new.args, names, strict=True) if name in PARAMETERS[:6]]
+    known = {BASE: PARAMETERS[:6], WITH_SESSION: (*PARAMETERS[:6], "scaffold"), WITH_HOOKS: PARAMETERS}[base]
+    kept = [one for one, name in zip(new.args, names, strict=True) if name in known]
     kept[-1:] = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in kept[-1:]]
     return new.with_changes(func=cst.Name(OWN_SPEC), args=kept)
 
 
-def class_around(whole: WholeFunction, function: cst.FunctionDef, name: str) -> cst.ClassDef:
+def class_around(whole: WholeFunction, function: cst.FunctionDef, name: str, base: str = BASE) -> cst.ClassDef:
     """Returns the class of a model function that stays whole.
 
     Args:
         whole: The function as it was.
         function: The function with converted names.
         name: Name of the class.
+        base: Name of the class from which it is derived.
     """
-    text = _CLASS
+    text = _CLASS.replace(BASE, base)
     parameters = [one for one in function.params.params if one.name.value not in {each.name.value for each in whole.more}]
     decorators: list[cst.Decorator] = []
     body = function.body
