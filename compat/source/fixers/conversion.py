@@ -847,7 +847,8 @@ class _Calls(Marking):
             return code(new.with_changes(func=cst.Name(GRAPH_LOADER)))
         if self._of_graph(old.func):
             return self._of_module(old, new) if self._is_module else None
-        if self._in_shim and self._shimmed.get(self._functions[0], False) and self._functions[-1] != "__init__":
+        function = self._functions[0] if self._functions else ""
+        if self._in_shim and self._shimmed.get(function, False) and self._functions[-1] != "__init__":
             if is_layer_of_keras(name) and not self._within:
                 return in_network(self._script, old, new)
             if text := of_network(self._script, old, new):

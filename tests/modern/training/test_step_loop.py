@@ -105,7 +105,9 @@ def waited_for(nodes: dict[str, Any], name: str) -> set[str]:
 
 @pytest.mark.parametrize("make", [dense, convolutional])
 def test_a_step_runs_few_nodes_more_than_a_loop_by_hand(make: Callable[[], list[Any]], tmp_path: Path) -> None:
-    ours, theirs = len(nodes_of_a_step(compiled(make, tmp_path))), len(nodes_of_a_step(by_hand(make)))
+    found = [nodes_of_a_step(run) for run in (compiled(make, tmp_path), by_hand(make))]
+    # Some processors compute two gradients by one operation, which our loop keeps apart, as the next test says.
+    ours, theirs = (sum(2 if node.op.endswith("FilterWithBias") else 1 for node in nodes.values()) for nodes in found)
 
     assert theirs > 30, "all of a step is counted"
     assert ours <= theirs + MORE, (ours, theirs)

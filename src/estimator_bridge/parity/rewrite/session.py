@@ -371,7 +371,8 @@ class Session:
 
     def _build(self, model: Any, features: Any, batch: Any) -> None:
         """Makes the variables of a model that has none by its own training step, as ``fit`` does, or by a call; if both fail, the script's own call is awaited."""
-        is_eager = self.plan.runs_eagerly or getattr(model, "run_eagerly", False)
+        # A model of graphs that convert source has printed runs its hooks eagerly, but makes its variables in a graph.
+        is_eager = self.plan.runs_eagerly or (getattr(model, "run_eagerly", False) and not hasattr(model, "model_fn"))
         if not is_eager and self._is_built_by_step(model, batch):
             return
         in_graph = tf.function(lambda batch: model(batch, training=False)).get_concrete_function
@@ -558,22 +559,22 @@ class Session:
         if self._active or self.is_over:
             self._losses.append(float(np.sum(np.asarray(loss))))
 
-    def record_values(self, what: str, names: Sequence[str], tensors: Sequence[Any]) -> None:
+    def record_values(self, what: str, names: Callable[[], Sequence[str]], tensors: Sequence[Any]) -> None:
         """Keeps gradients of one of the first steps; in a graph, it adds an operation that does so.
 
         Args:
             what: "gradients" that a tape computed, or those "applied" by an optimizer.
-            names: Names of the variables.
+            names: Function that returns the names of the variables, which the first step decides.
             tensors: Gradients; tensors or IndexedSlices.
         """
 
-        def keep(*values: Any) -> None:
+        def keep(*values: Any) -> np.int32:
             if self._active and self.index < FIRST_STEPS:
-                self._kept[what].update(zip(names, (np.array(value) for value in values), strict=True))
+                self._kept[what].update(zip(names(), (np.array(value) for value in values), strict=True))
+            return np.int32(0)
 
-        def write() -> Any:
-            tf.numpy_function(keep, [tf.convert_to_tensor(tensor) for tensor in tensors], [], stateful=True)
-            return tf.constant(0)
+        def write() -> Any:  # returns what it executes, since a wrapped graph leaves out all else
+            return tf.numpy_function(keep, [tf.convert_to_tensor(tensor) for tensor in tensors], tf.int32, stateful=True)
 
         if not tf.executing_eagerly():
             tf.cond(self.step < self._start + FIRST_STEPS, write, lambda: tf.constant(0))
@@ -584,16 +585,25 @@ class Session:
         """Returns the name under which a variable is recorded."""
         return self.weights.name_of(variable) if self.weights else str(variable.name.partition(":")[0])
 
-    def ask(self, names: Sequence[str], tensors: Sequence[Any]) -> None:
+    @property
+    def _is_traced_in_vain(self) -> bool:
+        """True in a function that is traced for its variables alone, but for graphs that the model keeps."""
+        return self._is_building and not is_wrapped(tf.compat.v1.get_default_graph())
+
+    def ask(self, variables: Sequence[Any], tensors: Sequence[Any]) -> None:
         """Records gradients that a tape computed."""
-        if self._is_building:
+        if self._is_traced_in_vain:
             return
-        self._asked.update(zip(names, map(source, tensors), strict=True))
+
+        def names() -> list[str]:
+            return list(map(self.name_of, variables))
+
+        self._asked.update(zip(names(), map(source, tensors), strict=True))
         self.record_values("gradients", names, tensors)
 
     def apply(self, optimizer: Any, names: Sequence[str], tensors: Sequence[Any]) -> None:
         """Records gradients that an optimizer applies, and whether they are those of a tape."""
-        if self._is_building:
+        if self._is_traced_in_vain:
             return
         rate = optimizer._decayed_lr(tf.float32) if hasattr(optimizer, "_decayed_lr") else optimizer.learning_rate
 
@@ -609,7 +619,7 @@ class Session:
             dense = [pair for pair in zip(names, tensors, strict=True) if tf.is_tensor(pair[1])]
             changed = [name for name, tensor in dense if name in self._asked and self._asked[name] is not source(tensor)]
             self.trace.write("applied", changed=changed, known=bool(dense))
-        self.record_values("applied", names, tensors)
+        self.record_values("applied", lambda: names, tensors)
 
     def look_at_step(self, loss: Any, variables: Sequence[Any]) -> None:
         """Looks at what the forward pass of a step that runs eagerly has computed; only of the first loss whose gradients it asks for."""
@@ -619,7 +629,7 @@ class Session:
 
     def look_at_graph(self, graph: Any, loss: Any) -> None:
         """Writes the random operations and the dropout of a training step's graph, and looks at what its forward pass computes."""
-        if self._is_building:
+        if self._is_traced_in_vain:
             return
         if self.plan.looks:
             self._forward.append(ForwardPass(loss, (op for op in graph.get_operations() if "gradient_tape" not in op.name)))
@@ -631,6 +641,11 @@ class Session:
         self._sites = dropout.needed_sites(graph, loss)
         self._uncounted = [name for name, _ in dropout.refused.get(outer, [])]
         dropout.write_sites(self.trace, self._sites, self._uncounted)
+
+
+def is_wrapped(graph: Any) -> bool:
+    """Returns True for a graph of ``tf.compat.v1.wrap_function``, which only executes what is asked of it, and is no trace that is made anew."""
+    return "wrapped_function" in getattr(graph, "name", "")
 
 
 def spec_of_value(value: Any) -> Any:

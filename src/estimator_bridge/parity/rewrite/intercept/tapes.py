@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import gradients_util
 
-from estimator_bridge.parity.rewrite.session import Session
+from estimator_bridge.parity.rewrite.session import Session, is_wrapped
 from estimator_bridge.runtime.patching import wrap
 
 
@@ -49,14 +49,15 @@ def intercept(session: Session, keras: Any) -> None:
 
 
 def _behind(write: Callable[[], None], computed: Any) -> Any:
-    """Records a step, and returns its gradients; those of a wrapped graph, which only executes what they need, need the records."""
+    """Records a step, and returns its gradients; those of a wrapped graph, which only executes what they need, need the records, of a choice its result."""
     graph = tf.compat.v1.get_default_graph()
-    if tf.executing_eagerly() or "wrapped_function" not in getattr(graph, "name", ""):
+    if tf.executing_eagerly() or not is_wrapped(graph):
         write()
         return computed
     known = {*graph.get_operations()}
     write()
-    records = [one for one in graph.get_operations() if one not in known and one.op_def.is_stateful]
+    added = [one for one in graph.get_operations() if one not in known]
+    records = [one for one in added if one.op_def.is_stateful or (one.type == "Identity" and one.inputs[0].op.type == "If")]
     with tf.control_dependencies(records):
         return tf.nest.map_structure(lambda one: one if one is None else tf.identity(one), computed, expand_composites=True)
 
@@ -71,7 +72,7 @@ def _write(session: Session, target: Any, pairs: list[tuple[Any, Any]]) -> None:
     else:
         session.look_at_graph(tf.compat.v1.get_default_graph(), loss)
         tf.numpy_function(session.record_loss, [loss], [], stateful=True)
-    session.ask([session.name_of(variable) for variable, _ in pairs], [value for _, value in pairs])
+    session.ask([variable for variable, _ in pairs], [value for _, value in pairs])
 
 
 def _apply(session: Session, optimizer: Any, grads_and_vars: Any) -> list[tuple[Any, Any]]:
