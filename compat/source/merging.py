@@ -536,7 +536,6 @@ class _Merging:
 
     def _statement(self, file: _File, root: str, origin: str, value: ast.expr | None, new: str) -> str:
         """Returns the statement that gives the script a name of a module."""
-        as_new = f" as {new}" if new != root else ""
         if value is not None and (file.names.resolve(value, file.names.module) or "").startswith("tensorflow"):
             return f"{new} = {ast.unparse(value)}"  # a name for a module of TensorFlow
         found = self._modules.found(file, origin) if origin else (file, root)
@@ -551,7 +550,7 @@ class _Merging:
             return f"from {package} import {last}{f' as {new}' if last != new else ''}"
         package, last = _package_and_name(origin)
         if not package:
-            return f"import {origin}{as_new}"
+            return f"import {origin}{f' as {new}' if new != origin else ''}"
         if canonical(origin) == "tensorflow":
             return f"import {origin} as {new}"
         return f"from {package} import {last}{f' as {new}' if last != new else ''}"

@@ -74,6 +74,20 @@ def a_penalty_of_what_evaluations_do_not_train(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: tf.train.AdamOptimizer().minimize
+def updates_in_a_block_of_the_network(features, labels, mode):
+    with tf.device("/cpu:0"):
+        net = tf.layers.dense(features["x"], 1)
+        if mode != tf.estimator.ModeKeys.PREDICT:
+            with tf.name_scope("losses"):
+                loss = tf.losses.mean_squared_error(labels, net)
+            with tf.name_scope("train"):
+                train_op = tf.train.AdamOptimizer().minimize(tf.sqrt(loss), tf.train.get_global_step())
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, predictions=net)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: EstimatorSpec(scaffold=...)
 def own_scaffold(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
@@ -214,6 +228,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(settings_named_as_an_argument),
     tf.estimator.Estimator(a_network_that_only_its_parts_describe),
     tf.estimator.Estimator(a_penalty_of_what_evaluations_do_not_train),
+    tf.estimator.Estimator(updates_in_a_block_of_the_network),
     tf.estimator.Estimator(own_scaffold),
     tf.estimator.Estimator(another_order_in_evaluation),
     tf.estimator.Estimator(a_layer_of_contrib),

@@ -22,6 +22,7 @@ def network(x, training, depth):
         if len(block.losses) > 0:
             tf.losses.add_loss(block.losses[0])
     x = tf.layers.batch_normalization(x, training=training)
+    x = tf.cast(tf.layers.Dense(8, dtype=tf.float64)(tf.cast(x, tf.float64)), tf.float32)
     x = tf.keras.layers.LSTM(5)(x[:, None])
     head = tf.keras.Sequential([tf.keras.layers.Dense(6), tf.keras.layers.Dropout(0.5), tf.keras.layers.Dense(3)])
     return head(x)

@@ -299,7 +299,14 @@ class _NormalForm(cst.CSTTransformer):
         made = updated_node.func
         function = FUNCTIONS.get(self._script.called(original_node.func).removeprefix("tensorflow.layers."))
         first = updated_node.args[0] if updated_node.args else None
-        if function is None or first is None or first.keyword or first.star or not isinstance(made, cst.Call):
+        if (
+            function is None
+            or first is None
+            or first.keyword
+            or first.star
+            or not isinstance(made, cst.Call)
+            or _has_type(made)
+        ):
             return updated_node
         assert isinstance(made.func, cst.Attribute)
         every = [first.with_changes(comma=cst.MaybeSentinel.DEFAULT), *made.args, *updated_node.args[1:]]
@@ -323,6 +330,11 @@ class _NormalForm(cst.CSTTransformer):
         updates = "tf.get_collection(tf.GraphKeys.UPDATE_OPS)"
         minimized = f"minimize({code(given['total_loss'])}, tf.train.get_global_step())"
         return f"group({code(given['optimizer'])}.{minimized}, {updates})"
+
+
+def _has_type(layer: cst.Call) -> bool:
+    """Returns True for a layer that is given a type, which no function takes."""
+    return any(one.keyword is not None and one.keyword.value == "dtype" for one in layer.args)
 
 
 def _aliases(script: Script, imported: Collection[str]) -> Iterator[tuple[cst.CSTNode, cst.ImportFrom]]:

@@ -220,6 +220,18 @@ def test_hooks_see_what_they_see_in_tensorflow_1(tmp_path: Path) -> None:
     assert lines == SEEN.splitlines()
 
 
+def test_updates_in_a_block_of_the_network_are_no_part_of_its_call() -> None:
+    """They would be made anew in each call, and train nothing; a graph has them where they stand."""
+    text = (SCRIPTS / "for_humans.py").read_text()
+    begin = text.index("def updates_in_a_block_of_the_network")
+    name = "updates_in_a_block_of_the_network"
+    function = text[begin : text.index("\n\n\n", begin)]
+    kept = convert(f"import tensorflow as tf\n\n\n{function}\n\n\ntf.estimator.Estimator({name})\n", shim=True)
+    assert kept.complete
+    assert kept.text.count(".minimize(") == 1
+    assert "(ModelOfGraph):" in kept.text
+
+
 def test_hooks_of_a_method_keep_their_mark() -> None:
     """A class of the script makes the spec, with a hook that ends the training."""
     method = SCRIPT[SCRIPT.index("def evaluation(") : SCRIPT.index("def model_fn(")].replace(

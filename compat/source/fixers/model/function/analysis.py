@@ -233,6 +233,9 @@ class _Analysis:
                 train.spec, "EstimatorSpec", "its loss reads nothing that the function computes; correct that"
             )
         self._check_penalties(network)
+        for call in (each for one in (*network, *loss) for each in nodes(one, cst.Call)):
+            if isinstance(call, cst.Call) and code(call.func).rpartition(".")[2] in ("minimize", "apply_gradients"):
+                raise UnconvertibleError(call, code(call.func), "it stands in a block with the network; move it behind that")
         evaluation = self._evaluation_loss(loss_value, network, loss)
         kept_metrics = None
         try:
