@@ -14,6 +14,21 @@ class Block(tf.keras.Model):
         return x + self.second(self.first(x))
 
 
+class Count:
+    """A metric that Python computes: who asks for it begins anew."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def add(self, labels):
+        self.rows += len(labels)
+        return np.float32(self.rows)
+
+    def result(self):
+        rows, self.rows = self.rows, 0
+        return np.float32(rows)
+
+
 def network(x, training, depth):
     x = tf.keras.layers.Dense(8)(x)
     for index in range(depth):
@@ -36,7 +51,9 @@ def model_fn(features, labels, mode, params):
     loss = tf.losses.get_total_loss()
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         train_op = tf.train.AdamOptimizer(0.01).minimize(loss, tf.train.get_global_step())
-    metrics = {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1))}
+    count = Count()
+    rows = tf.py_func(count.result, [], tf.float32), tf.py_func(count.add, [labels], tf.float32)
+    metrics = {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1)), "rows": rows}
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, eval_metric_ops=metrics)
 
 
@@ -50,7 +67,8 @@ def main():
     estimator = tf.estimator.Estimator(model_fn, params={"depth": 2})
     estimator.train(input_fn, steps=8)
     print(next(estimator.predict(input_fn)))
-    print("metrics:", sorted(estimator.evaluate(input_fn, steps=2)))
+    found = estimator.evaluate(input_fn, steps=2)
+    print("metrics:", sorted(found), found["rows"])
 
 
 if __name__ == "__main__":

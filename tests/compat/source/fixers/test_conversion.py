@@ -185,7 +185,7 @@ def test_it_runs_where_neither_package_is_installed(name: str, tmp_path: Path) -
         "in_classes": "16 rows",
         "iterated": "40 predictions",
         "in_loops": "48 ['probability']",
-        "keras_in_graph": "metrics: ['accuracy', 'global_step', 'loss']",
+        "keras_in_graph": "metrics: ['accuracy', 'global_step', 'loss', 'rows'] 16.0",
         "keras_layers": "step 5",
         "objects": "step 5",
         "normalizers": "predicted 128",

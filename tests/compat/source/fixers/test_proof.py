@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from estimator_bridge.compat.source.fixers.conversion import convert
 from tests.compat.source.fixers.test_conversion import SCRIPTS, WHOLE, converted
+from tests.compat.source.fixers.test_whole_function import write_checkpoint
 from tests.running import ROOT, estimator_bridge_command
 
 MORE = {
@@ -68,16 +69,29 @@ def test_a_model_function_that_cannot_predict_is_compared(tmp_path: Path) -> Non
 
 
 def test_a_method_that_stays_a_model_function_trains_alike(tmp_path: Path) -> None:
-    """Each graph calls the method of one object, whose attributes the script may read."""
+    """Each graph calls the method of one object, whose attributes the script may read; its gradients are compared, too."""
     converting = estimator_bridge_command(
         "convert", "source", SCRIPTS / "methods", "--body", "shim", "--out", tmp_path / "new", cwd=tmp_path
     )
     assert converting.code == 0, converting.err
     ended = estimator_bridge_command(
-        "compare", "--out", "report", SCRIPTS / "methods" / "train.py", "new/train.py", cwd=tmp_path
+        *("compare", "--resume", "kept", "--out", "report", SCRIPTS / "methods" / "train.py", "new/train.py"), cwd=tmp_path
     )
     assert ended.code == 0, ended.out + ended.err
+    (path,) = (tmp_path / "kept").rglob("new/values/gradients-1.npz")
+    assert len(np.load(path).files) == 3 * 3 + 2
     assert "Loss: 5 of 5 steps within; identical to the last bit" in ended.out
+
+
+def test_a_second_training_begins_with_the_first_batch(tmp_path: Path) -> None:
+    """A hook ends the first one, for which the new script's input has read ahead; that is no other order of batches."""
+    old, path = SCRIPTS / "graph_hooks.py", tmp_path / "old.ckpt"
+    write_checkpoint(path)
+    (tmp_path / "new.py").write_text(convert(old.read_text(), shim=True).text)
+    ended = estimator_bridge_command("compare", "--out", "report", old, "new.py", path, cwd=tmp_path)
+    assert ended.code == 0, ended.out + ended.err
+    assert "Loss: 9 of 9 steps within; identical to the last bit" in ended.out
+    assert "The first 9 batches that the new script's own input gives are those of the old script." in ended.out
 
 
 ON_DEVICES = {

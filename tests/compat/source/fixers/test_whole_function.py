@@ -24,6 +24,10 @@ REFUSED = {
     "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
     "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
     "tf.keras.metrics.Mean": ("tf.concat([features", "tf.keras.metrics.Mean()([features"),
+    "tf.contrib.seq2seq.BasicDecoder": (
+        "    add_losses(labels, logits)\n",
+        "    class Decoder(tf.contrib.seq2seq.BasicDecoder):\n        pass\n\n    add_losses(labels, logits)\n",
+    ),
     "layer.updates": (
         "    add_losses(labels, logits)\n",
         "    layer = tf.keras.layers.BatchNormalization()\n    logits = layer(logits)\n    tf.group(layer.updates)\n    add_losses(labels, logits)\n",
@@ -181,6 +185,16 @@ def printed(folder: Path, text: str, *arguments: str | Path) -> str:
     return ended.stdout
 
 
+def write_checkpoint(path: Path) -> None:
+    """Writes the checkpoint of TensorFlow 1 from which the script with hooks begins."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        for name, shape in {"body/weights": (4, 4), "logits/kernel": (4, 3), "logits/bias": (3,)}.items():
+            values = np.linspace(-1, 1, np.prod(shape), dtype=np.float32).reshape(shape)
+            tf.compat.v1.get_variable(name, initializer=values)
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.train.Saver().save(session, str(path), write_meta_graph=False)
+
+
 SEEN = """begins: 8.5333
 step 3: loss 0.9925, before 8.3606
 twice: 16.7195
@@ -209,12 +223,7 @@ def test_hooks_see_what_they_see_in_tensorflow_1(tmp_path: Path) -> None:
     assert kept.complete
     assert "class Model(ModelWithHooks):" in kept.text
     path = tmp_path / "old.ckpt"
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        for name, shape in {"body/weights": (4, 4), "logits/kernel": (4, 3), "logits/bias": (3,)}.items():
-            values = np.linspace(-1, 1, np.prod(shape), dtype=np.float32).reshape(shape)
-            tf.compat.v1.get_variable(name, initializer=values)
-        session.run(tf.compat.v1.global_variables_initializer())
-        tf.compat.v1.train.Saver().save(session, str(path), write_meta_graph=False)
+    write_checkpoint(path)
     out = re.sub("[\b\r]", "\n", printed(tmp_path, kept.text, path))
     lines = re.findall(r"(?:begins|step \d+|twice|ends): [^\n]*?(?=$)|^loss: \d\.\d{4}$", out, re.MULTILINE)
     assert lines == SEEN.splitlines()

@@ -219,6 +219,7 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
     calls = [each for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
     respelled = {each.func for each in calls if is_respelled(script.called(each), each)}
     _check_calls(script, calls)
+    _check_bases(script, one)
     called = {each.func for each in calls}
     for node in (each for each in nodes(one, cst.Attribute, cst.Name) if each not in inner):
         name = script.name(node)
@@ -243,12 +244,20 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
             raise UnconvertibleError(node, spelled, message)
 
 
+def _check_bases(script: Script, one: cst.CSTNode) -> None:
+    """Raises for a class that is derived from one for which the new script has its own."""
+    for base in (each.value for owner in nodes(one, cst.ClassDef) if isinstance(owner, cst.ClassDef) for each in owner.bases):
+        if in_graphs(script.name(base)) in OWN:
+            message = "a class that is derived from it may read what only contrib's has; write it out"
+            raise UnconvertibleError(base, script.name(base).replace("tensorflow", "tf", 1), message)
+
+
 def _check_keras(script: Script, own: Sequence[cst.CSTNode], of_object: Sequence[cst.CSTNode]) -> None:
     """Raises for layers of Keras that a graph would not make, and for their updates, which Keras does not tell.
 
     Args:
         script: Script around the model function.
-        own: What makes the graph.
+        own: Functions, classes and values of which the graph is made.
         of_object: Methods of the object whose method is the model function.
     """
     for one in of_object:
