@@ -62,6 +62,7 @@ _MOVED = {
     ("saved_model.utils_impl", "saved_model.path_helpers"): (
         "get_assets_dir get_or_create_assets_dir get_or_create_variables_dir get_variables_dir get_variables_path"
     ),
+    ("summary", "summary.summary"): "audio histogram image merge merge_all scalar tensor_summary text",
     (
         "trackable.autotrackable",
         "trackable.resource",

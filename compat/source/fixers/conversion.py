@@ -967,7 +967,7 @@ class _Calls(Marking):
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine:
         only = original_node.body[0]
-        if isinstance(only, cst.Assign) and self._calls.only_logs(only.value):
+        if isinstance(only, cst.Assign) and self._base != WITH_HOOKS and self._calls.only_logs(only.value):
             self._left_out(original_node, "fit shows the loss and the metrics")
             return updated_node.with_changes(body=[_GONE])
         if only in self._calls.merged:

@@ -15,6 +15,7 @@ from estimator_bridge.compat.source.fixers.marks import UnconvertibleError
 from estimator_bridge.compat.source.fixers.model import metrics, optimizers
 from estimator_bridge.compat.source.fixers.model.classes import GRAPH, LOADER
 from estimator_bridge.compat.source.fixers.model.flow import returned_value
+from estimator_bridge.compat.source.fixers.model.function.spec_arguments import RUN
 from estimator_bridge.compat.source.fixers.model.function.whole_function import BASE, BASES, WITH_HOOKS
 from estimator_bridge.compat.source.fixers.script import LOGGERS, TPU, Arguments, Script, arguments, code, nodes, simple_name
 
@@ -576,7 +577,9 @@ class EstimatorCalls:
         if isinstance(hooks, cst.Name):
             given = [value for name, value in self._assigned if name == hooks.value]
             return bool(given) and all(not isinstance(one, cst.Name) and self._are_run(one) for one in given)
-        return isinstance(hooks, cst.Call) and (simple_name(hooks.func) in self.hooks_of_graphs or self._logs(hooks))
+        return isinstance(hooks, cst.Call) and (
+            simple_name(hooks.func) in self.hooks_of_graphs or self._script.called(hooks) in RUN
+        )
 
     def _with_steps(self, given: Arguments) -> Arguments:
         """Returns the arguments of a training with the number of steps that a StopAtStepHook among its hooks has."""

@@ -89,7 +89,7 @@ _FILES = {
     "nn.": ("ops.embedding_ops", "ops.nn", "ops.nn_impl", "ops.nn_ops", "ops.rnn"),
     "nn.rnn_cell.": ("ops.rnn_cell", "ops.rnn_cell_impl"),
     "saved_model.": ("saved_model.signature_constants", "saved_model.tag_constants"),
-    "summary.": ("summary.summary",),
+    "summary.": ("summary.summary", "summary"),
     "train.": (
         "training.adagrad", "training.adam", "training.basic_session_run_hooks", "training.ftrl", "training.gradient_descent",
         "training.momentum", "training.moving_averages", "training.optimizer", "training.rmsprop", "training.saver",

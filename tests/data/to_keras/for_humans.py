@@ -88,6 +88,14 @@ def updates_in_a_block_of_the_network(features, labels, mode):
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
+# mark: eval
+def a_network_by_its_text(features, labels, mode):
+    logits = tf.layers.dense(features["x"], 3) + eval("features['x']")
+    loss = tf.losses.mean_squared_error(labels, logits)
+    train_op = tf.train.AdamOptimizer().minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 # mark: EstimatorSpec(scaffold=...)
 def own_scaffold(features, labels, mode):
     loss = tf.reduce_mean(tf.layers.dense(features["x"], 1) - labels)
@@ -229,6 +237,7 @@ ESTIMATORS = [
     tf.estimator.Estimator(a_network_that_only_its_parts_describe),
     tf.estimator.Estimator(a_penalty_of_what_evaluations_do_not_train),
     tf.estimator.Estimator(updates_in_a_block_of_the_network),
+    tf.estimator.Estimator(a_network_by_its_text),
     tf.estimator.Estimator(own_scaffold),
     tf.estimator.Estimator(another_order_in_evaluation),
     tf.estimator.Estimator(a_layer_of_contrib),

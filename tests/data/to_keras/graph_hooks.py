@@ -73,11 +73,12 @@ def model_fn(features, labels, mode, params):
     def init_fn(scaffold, session):
         saver.restore(session, params["checkpoint"])
 
+    log = tf.train.LoggingTensorHook({"loss": loss}, every_n_iter=100)
     return tf.estimator.EstimatorSpec(
         mode,
         loss=loss,
         train_op=train_op,
-        training_hooks=[Watch(loss, total), Rate(rate)],
+        training_hooks=[log, tf.train.SummarySaverHook(100, output_dir="summaries", summary_op=tf.summary.scalar("loss", loss)), Watch(loss, total), Rate(rate)],
         scaffold=tf.train.Scaffold(init_fn=init_fn),
     )
 
@@ -90,7 +91,8 @@ def input_fn():
 
 def main():
     estimator = tf.estimator.Estimator(model_fn, params={"depth": 2, "checkpoint": sys.argv[1]})
-    estimator.train(input_fn, steps=9, hooks=[Stop()])
+    log = tf.train.LoggingTensorHook(["rate"], every_n_iter=100)
+    estimator.train(input_fn, steps=9, hooks=[log, Stop()])
     estimator.train(input_fn, steps=2)
     print("loss: %.4f" % estimator.evaluate(input_fn, steps=3)["loss"])
 

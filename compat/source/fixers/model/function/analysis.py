@@ -234,8 +234,11 @@ class _Analysis:
             )
         self._check_penalties(network)
         for call in (each for one in (*network, *loss) for each in nodes(one, cst.Call)):
-            if isinstance(call, cst.Call) and code(call.func).rpartition(".")[2] in ("minimize", "apply_gradients"):
+            name = code(call.func).rpartition(".")[2] if isinstance(call, cst.Call) else ""
+            if name in ("minimize", "apply_gradients"):
                 raise UnconvertibleError(call, code(call.func), "it stands in a block with the network; move it behind that")
+            if name in ("eval", "exec"):
+                raise UnconvertibleError(call, name, UNKNOWN)
         evaluation = self._evaluation_loss(loss_value, network, loss)
         kept_metrics = None
         try:

@@ -21,10 +21,10 @@ PARAMETERS = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "exp
               "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
 HOOKS = frozenset(("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks"))
 """Arguments of a spec whose hooks a model of graphs can run."""
-_RUN = tuple(
+RUN = tuple(
     f"tensorflow.{module}.{hook}"
     for module in ("train", "estimator")
-    for hook in ("LoggingTensorHook", "StepCounterHook", "SummarySaverHook", "NanTensorHook", "FeedFnHook", "FinalOpsHook")
+    for hook in ("LoggingTensorHook", "SummarySaverHook", "NanTensorHook", "FeedFnHook", "FinalOpsHook")
 )
 """Hooks of TensorFlow that such a model can run."""
 _KNOWN = frozenset((*PARAMETERS[:6], "host_call", "labels"))
@@ -116,7 +116,7 @@ def _is_run(
     if name in HOOKS:
 
         def runs(hook: cst.BaseExpression) -> bool:
-            return isinstance(hook, cst.Call) and (script.called(hook) in _RUN or simple_name(hook.func) in hooks)
+            return isinstance(hook, cst.Call) and (script.called(hook) in RUN or simple_name(hook.func) in hooks)
 
         return _are(runs, value, one, parameters)
     made = _made(value, one)
