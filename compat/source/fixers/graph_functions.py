@@ -15,7 +15,9 @@ _DECODERS = (
     "LuongAttention", "TrainingHelper", "dynamic_decode", "sequence_loss", "tile_batch",
 )  # fmt: skip
 _CELLS = ("GRUBlockCellV2", "LSTMBlockCell", "LayerNormBasicLSTMCell", "OutputProjectionWrapper", "transpose_batch_time")
+_ASSIGNING = ("assign_from_checkpoint_fn", "assign_from_values_fn")
 _OWN = {
+    **{f"{module}.{name}": name for module in ("framework", "slim") for name in _ASSIGNING},
     **UPDATES,
     "layers.embed_sequence": "embed_sequence",
     **{f"seq2seq.{name}": name for name in _DECODERS},
