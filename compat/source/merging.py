@@ -115,6 +115,11 @@ class Modules:
         self._makers: dict[tuple[Path, str], bool] = {}
         self._definitions: dict[tuple[Path, str], tuple[_File, str] | None] = {}
 
+    @functools.cached_property
+    def has_scopes(self) -> bool:
+        """True if a file has scopes of contrib that give layers their arguments."""
+        return any("arg_scope" in text for text in self._texts.values())
+
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files, in their order."""

@@ -111,6 +111,7 @@ def _convert(task: _Task) -> tuple[Path, Conversion]:
             makers,
             functools.partial(modules.may_make_layers, path),
             modules.imported.get(path, frozenset()),
+            modules.has_scopes,
         )
 
 

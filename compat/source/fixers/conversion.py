@@ -201,6 +201,7 @@ def convert(
     makers: Collection[str] = (),
     may_make_layers: Callable[..., bool] | None = None,
     imported: Collection[str] = (),
+    has_scopes: bool = False,
 ) -> Conversion:
     """Converts a script; nothing of it is executed.
 
@@ -213,6 +214,7 @@ def convert(
         makers: Functions of other modules that return an Estimator, by their dotted names.
         may_make_layers: Function that returns True for a dotted name of another module that may make layers; None if no module is known.
         imported: Functions of the script that other modules import, which stay in it.
+        has_scopes: A module of the program has scopes that give layers their arguments, also to those of other modules.
 
     Returns:
         The new script; the text itself if it uses nothing of TensorFlow. What no fixer knows stays as it is, below a comment that says why and what to do.
@@ -228,7 +230,13 @@ def convert(
         return Conversion(_parsable(text), ())
     above, lines = with_imports_above(text)
     convert_with = functools.partial(
-        _of_one_body, above, elsewhere, makers=makers, may_make_layers=may_make_layers, imported=imported
+        _of_one_body,
+        above,
+        elsewhere,
+        makers=makers,
+        may_make_layers=may_make_layers,
+        imported=imported,
+        has_scopes=has_scopes or "arg_scope" in text,
     )
     found = convert_with(_Body.LAYERS)
     for body in (_Body.SHIM, _Body.WHOLE) if shim else ():
@@ -246,12 +254,13 @@ def _of_one_body(
     makers: Collection[str],
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
+    has_scopes: bool,
 ) -> Conversion:
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
     plain = unfolded(text, imported) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
-        found = _converted(plain.text, elsewhere, body, makers, may_make_layers, imported, plain)
-        other = found if found.complete else _converted(text, elsewhere, body, makers, may_make_layers, imported)
+        found = _converted(plain.text, elsewhere, body, makers, may_make_layers, imported, has_scopes, plain)
+        other = found if found.complete else _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes)
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
@@ -259,7 +268,7 @@ def _of_one_body(
         if is_better:
             return _with_reason(other, found, text) if not found.models else other
         return dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
-    return _converted(text, elsewhere, body, makers, may_make_layers, imported)
+    return _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes)
 
 
 def _with_reason(kept: Conversion, other: Conversion, text: str) -> Conversion:
@@ -295,6 +304,7 @@ def _converted(
     makers: Collection[str],
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
+    has_scopes: bool,
     plain: Unfolded | None = None,
 ) -> Conversion:
     """Returns the conversion of a script whose objects are functions."""
@@ -333,11 +343,12 @@ def _converted(
     whole: dict[str, WholeFunction] = {}
     classes, inside, shimmed, norms = _model_classes(script, changes, body, whole)
     hooks = hooks_that_run(script) if whole and classes.keys() <= whole.keys() else frozenset[str]()
-    hooks = hooks if hooks - plain_hooks(script) or any(one.base is WITH_HOOKS for one in whole.values()) else frozenset()
-    base = WITH_HOOKS if hooks else max((one.base for one in whole.values()), key=BASES.index, default=BASE)
+    made = {simple_name(one.func) for one in nodes(script.module, cst.Call) if isinstance(one, cst.Call)}
+    sees_steps = bool((hooks - plain_hooks(script)) & made) or any(one.base is WITH_HOOKS for one in whole.values())
+    base = WITH_HOOKS if sees_steps else max((one.base for one in whole.values()), key=BASES.index, default=BASE)
     models = {name: one.name.value for name, one in classes.items()} | dict.fromkeys(whole.keys() - classes.keys(), base)
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
-    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied, hooks)
+    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied, hooks if sees_steps else frozenset())
     known = {*classes, *inside, *(name for one in whole.values() for name in one.reached)}
     keeps = bool(whole) or any(SHIM in cst.Module([one]).code for one in classes.values())
     names = [*_model_functions(script)]  # without one, it is a module of what makes the network of another one
@@ -356,6 +367,8 @@ def _converted(
             is_kept,
             changes,
             base,
+            hooks,
+            has_scopes,
         )
     )
     written = moved.code
@@ -622,6 +635,8 @@ class _Calls(Marking):
         is_kept: bool,
         changes: list[Change],
         base: str,
+        hooks: frozenset[str],
+        has_scopes: bool,
     ) -> None:
         super().__init__()
         self._is_kept = is_kept
@@ -631,10 +646,8 @@ class _Calls(Marking):
         self._whole = whole
         self._base = base
         self._is_module = is_kept and not whole and not classes
-        self._has_scopes = "arg_scope" in script.module.code
-        own_hooks = [
-            one for one in script.module.body if isinstance(one, cst.ClassDef) and one.name.value in calls.hooks_of_graphs
-        ]
+        self._has_scopes = has_scopes
+        own_hooks = [one for one in script.module.body if isinstance(one, cst.ClassDef) and one.name.value in hooks]
         self._of_graphs = {*own_hooks, *(each for one in whole.values() for each in one.own)}
         self._with_slim = any(one.slim for one in whole.values())
         self._unused = unused

@@ -175,6 +175,14 @@ _ON_DEVICES = """    if hasattr(model, "train_on_devices"):
         return model.train_on_devices(train, input_fn, steps, max_steps, callbacks)
     check_alone()
 """
+_HOOKED = """    import contextlib
+
+    with model.graphs.new_run("infer", hooks, data) if hasattr(model, "graphs") else contextlib.nullcontext():
+"""
+_STOPPED = """        if model.stop_training and hasattr(model, "graphs"):
+            break
+"""
+"""Lines of the function that predicts, where hooks see each batch and may end it."""
 _EMPTY = ("None", "False", "[]", "()")
 _OWN_EMPTY = {"yield_single_examples": ("True",)}
 """Parameters with other values that say nothing."""
@@ -231,14 +239,9 @@ def _for_model(name: str, text: str, used: Iterable[str]) -> str:
         text = text.replace("    data = dataset_of", "    state = {}\n    data = dataset_of", 1)
     if WITH_HOOKS in used and mode is not None:
         text = text.replace("):\n", ", hooks=()):\n", 1)
-        text = re.sub(r"model\.(fit|evaluate)\(data, ", r"model.\1(data, hooks=hooks, ", text)
+        text = re.sub(r"model\.(fit|evaluate)\(data, ", r'model.\1(data, **({"hooks": hooks} if hooks else {}), ', text)
         head, loop, tail = text.partition("    for batch in data:\n")
-        text = (
-            head
-            + textwrap.indent(loop + tail, "    ").replace("    ", '    with model.graphs.new_run("infer", hooks):\n    ', 1)
-            if loop
-            else head
-        )
+        text = f"{head}{_HOOKED}{textwrap.indent(loop + _STOPPED + tail, '    ')}" if loop else head
     if mode is None:
         return text
     if LOADER in used or ELSEWHERE in used:
@@ -392,6 +395,8 @@ class EstimatorCalls:
     def _is_estimator(self, value: cst.CSTNode) -> bool:
         if isinstance(value, cst.IfExp):
             return self._is_estimator(value.body) and self._is_estimator(value.orelse)
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value == "train":
+            return self._is_estimator(value.func.value)  # train returns it
         made = self._script.called(value) in (*ESTIMATORS, _OF_KERAS, *_WITH_METRICS, *CANNED)
         own = (
             code(value.func).removeprefix("self.") in self.makers
@@ -504,7 +509,7 @@ class EstimatorCalls:
                 self.left_out.append(
                     (old, "tf.estimator.BestExporter", "earlier exports: it evaluates and exports once, after the training")
                 )
-            written = kept - _LEFT_OUT.keys() | ({"name"} if name.endswith("Exporter") else set())
+            written = kept - _LEFT_OUT.keys() | ({"name"} if name.endswith("Exporter") else given.keys() & {"hooks"})
             self._leave_out(old, given, written)
             return f"dict({_written(given, written)})"
         if name in _SERVING:
@@ -576,6 +581,9 @@ class EstimatorCalls:
             return all(self._are_run(one.value) for one in hooks.elements)
         if isinstance(hooks, cst.Name):
             given = [value for name, value in self._assigned if name == hooks.value]
+            changing = [code(one.func) for one in nodes(self._script.module, cst.Call) if isinstance(one, cst.Call)]
+            if any(one in (f"{hooks.value}.append", f"{hooks.value}.extend", f"{hooks.value}.insert") for one in changing):
+                return False
             return bool(given) and all(not isinstance(one, cst.Name) and self._are_run(one) for one in given)
         return isinstance(hooks, cst.Call) and (
             simple_name(hooks.func) in self.hooks_of_graphs or self._script.called(hooks) in RUN
@@ -647,9 +655,23 @@ class EstimatorCalls:
     def _is_method(self, value: cst.BaseExpression) -> bool:
         """Returns True for a method that stays a model function, and for a name of such methods."""
         if isinstance(value, cst.Attribute):
-            return value.attr.value in self._methods
+            made = [
+                each for target, each in self._assigned if target == simple_name(value.value) and isinstance(each, cst.Call)
+            ]
+            return value.attr.value in self._methods and all(self._may_keep(each, value.attr.value) for each in made)
         given = [each for target, each in self._assigned if target == simple_name(value)]
         return bool(given) and all(isinstance(each, cst.Attribute) and self._is_method(each) for each in given)
+
+    def _may_keep(self, made: cst.Call, method: str) -> bool:
+        """Returns False for an object whose class is not converted, or whose method does not stay a model function."""
+        name, own = self._script.name(made.func), simple_name(made.func)
+        if name:
+            return not self._script.may_make_layers(name, only_unknown=True)
+        owners = [one for one in self._script.module.body if isinstance(one, cst.ClassDef) and one.name.value == own]
+        has_own = any(
+            isinstance(one, cst.FunctionDef) and one.name.value == method for each in owners for one in each.body.body
+        )
+        return not has_own or f"{own}.{method}" in self._classes
 
     def class_named(self, value: cst.BaseExpression) -> str:
         """Returns the class of a model function where its name stands as a value; empty for all else, and for names of arguments."""

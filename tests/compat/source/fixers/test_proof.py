@@ -33,7 +33,7 @@ MORE = {
 """Arguments of scripts that train another model with them."""
 # Printed scripts use what every tf_keras has; those of test_conversion run on each TensorFlow.
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("warm_python")]
-METRICS = re.compile(r"^Metrics: (equal when|\d+ values, identical)", re.MULTILINE)
+METRICS = re.compile(r"^Metrics: (equal when|\d+ values?, identical)", re.MULTILINE)
 """Heading of an EQUAL report's metrics, which some processors compute to the last bit."""
 RUNS = [*((name,) for name in WHOLE), *((name, argument) for name, arguments in MORE.items() for argument in arguments)]
 

@@ -230,6 +230,39 @@ def test_hooks_see_what_they_see_in_tensorflow_1(tmp_path: Path) -> None:
     assert lines == SEEN.splitlines()
 
 
+RUNS = """16 rows
+counted 1 at 1, rate 0.2500
+counted 2 at 2, rate 0.1667
+counted 3 at 3, rate 0.1250
+counted 4 at 4, rate 0.1000
+counted 5 at 5, rate 0.0833
+evaluation begins
+evaluation by a spec begins
+evaluation by a spec ends after 3
+evaluation ends after 3
+loss 1.0277 at 5
+loss 1.0488
+loss 1.0677
+prediction begins
+prediction ends after 2
+short evaluation begins
+short evaluation ends after 2
+training begins
+training by a spec begins
+training by a spec ends after 2
+training ends after 3"""
+"""What TensorFlow 1.15.5 prints for the script of several runs, sorted: it ends the hooks of a TrainSpec behind the evaluation."""
+
+
+def test_hooks_of_each_run_begin_and_end_once(tmp_path: Path) -> None:
+    """Batches have two sizes; hooks change variables, fetch what a step changes, and end an evaluation and predictions."""
+    kept = convert((SCRIPTS / "hooked_runs.py").read_text(), shim=True)
+    assert kept.complete
+    out = re.sub("[\b\r]", "\n", printed(tmp_path, kept.text))
+    found = r" *((?:[a-z ]+ begins|[a-z ]+ ends after \d+|counted \d+ at \d+, rate [\d.]+|loss \d\.\d{4}(?: at \d)?|\d+ rows))$"
+    assert sorted(re.findall(found, out, re.MULTILINE)) == RUNS.splitlines()
+
+
 def test_updates_in_a_block_of_the_network_are_no_part_of_its_call() -> None:
     """They would be made anew in each call, and train nothing; a graph has them where they stand."""
     text = (SCRIPTS / "for_humans.py").read_text()

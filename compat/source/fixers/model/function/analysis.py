@@ -233,12 +233,7 @@ class _Analysis:
                 train.spec, "EstimatorSpec", "its loss reads nothing that the function computes; correct that"
             )
         self._check_penalties(network)
-        for call in (each for one in (*network, *loss) for each in nodes(one, cst.Call)):
-            name = code(call.func).rpartition(".")[2] if isinstance(call, cst.Call) else ""
-            if name in ("minimize", "apply_gradients"):
-                raise UnconvertibleError(call, code(call.func), "it stands in a block with the network; move it behind that")
-            if name in ("eval", "exec"):
-                raise UnconvertibleError(call, name, UNKNOWN)
+        self._check_calls([*network, *loss])
         evaluation = self._evaluation_loss(loss_value, network, loss)
         kept_metrics = None
         try:
@@ -619,6 +614,16 @@ class _Analysis:
         """Returns True if the model function asks for the penalties of all layers."""
         calls = (of_whole_model(self._script, node) for node in nodes(self._function, cst.Call))
         return any("losses" in one for one in calls)
+
+    def _check_calls(self, computed: Sequence[Statement]) -> None:
+        """Raises for updates in a block with the network, and for calls of what only the running script knows."""
+        for call in (each for one in computed for each in nodes(one, cst.Call) if isinstance(each, cst.Call)):
+            name = code(call.func).rpartition(".")[2]
+            if name in ("minimize", "apply_gradients"):
+                raise UnconvertibleError(call, code(call.func), "it stands in a block with the network; move it behind that")
+            is_looked_up = not self._shim and isinstance(call.func, cst.Call) and code(call.func.func) == "getattr"
+            if name in ("eval", "exec") or is_looked_up:
+                raise UnconvertibleError(call, "getattr" if is_looked_up else name, UNKNOWN)
 
     def _check_penalties(self, network: Sequence[Statement]) -> None:
         """Raises for penalties of layers of Keras, which TensorFlow 1 does not add to those of its own layers."""

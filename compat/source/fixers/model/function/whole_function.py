@@ -35,6 +35,8 @@ _UPDATES = frozenset(f"tensorflow.contrib.{name}" for name in UPDATES)
 _MODES, _OF_ESTIMATORS = "tensorflow.estimator.ModeKeys", ("tensorflow.estimator", "tensorflow.contrib", "tensorflow.tpu")
 _REFUSED = {
     "tensorflow.Session": "there are no sessions in a model; use tensors as values",
+    "tensorflow.keras.backend.set_learning_phase": "it would hold for all modes; give layers the argument training",
+    "tensorflow.keras.backend.learning_phase": "it is the same in all modes; ask for the mode",
     "tensorflow_hub.Module": "TensorFlow 2 loads no such modules; use hub.KerasLayer of a SavedModel",
     "tensorflow.InteractiveSession": "there are no sessions in a model; use tensors as values",
     "tensorflow.get_default_session": "there are no sessions in a model; use tensors as values",
@@ -46,6 +48,8 @@ _OF_KERAS = re.compile(
 )
 """What graphs can have of Keras: each makes its own layers, whose variables have the same names in all graphs."""
 _COUNTING = (*STEPS, *_UPDATES)
+_OF_ESTIMATOR = {"train", "evaluate", "predict", "export_savedmodel", "export_saved_model"}
+"""Methods that a hook cannot call: it would do so in the graph of a step."""
 _NO_UPDATES = ("gradient_noise_scale", "gradient_multipliers")
 """Arguments of contrib's ``optimize_loss`` that the new script's function does not take."""
 _OF_UPDATES = ("loss", "global_step", "learning_rate", "optimizer", *_NO_UPDATES, "clip_gradients", "learning_rate_decay_fn",
@@ -160,9 +164,14 @@ def hooks_that_run(script: Script) -> frozenset[str]:
         if [script.name(base.value) or simple_name(base.value) for base in one.bases][:1] in [
             [name] for name in (_HOOK, *found)
         ]:
+            asks = {
+                each.func.attr.value
+                for each in nodes(one, cst.Call)
+                if isinstance(each, cst.Call) and isinstance(each.func, cst.Attribute)
+            }
             with contextlib.suppress(UnconvertibleError):
                 _ = [*_check(script, one)]
-                found.add(one.name.value)
+                found |= {one.name.value} if not asks & _OF_ESTIMATOR else set()
     return frozenset(found)
 
 
@@ -177,9 +186,9 @@ def _methods(script: Script, owner: cst.ClassDef, function: cst.FunctionDef) -> 
     classes = {one.name.value: one for one in script.module.body if isinstance(one, cst.ClassDef)}
     family = [owner]
     for one in family:
-        family += [
-            classes[name] for base in one.bases if (name := simple_name(base.value)) in classes.keys() - {owner.name.value}
-        ]
+        bases = {simple_name(base.value) for base in one.bases}
+        derived = [each for each in classes.values() if one.name.value in map(simple_name, (base.value for base in each.bases))]
+        family += [each for each in (*(classes[name] for name in bases & classes.keys()), *derived) if each not in family]
     methods = [one for each in family for one in each.body.body if isinstance(one, cst.FunctionDef) and one is not function]
     methods = [one for one in methods if not any(each is function for each in nodes(one, cst.FunctionDef))]
     found: list[cst.CSTNode] = []
