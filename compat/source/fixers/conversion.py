@@ -590,7 +590,9 @@ def _model_functions(script: Script) -> Iterator[str]:
         found[simple_name((arguments(node, ("model_fn",)) or _first(node)).get("model_fn"))] = None
     functions = _functions(script)
     with_spec = {name for name, one in functions.items() if makes(script, one, SPEC)}
-    calling = {name for name, one in functions.items() if with_spec & {simple_name(each.func) for each in _calls(one)}}
+    classes = {one.name.value for one in script.module.body if isinstance(one, cst.ClassDef) and makes(script, one, SPEC)}
+    makers = with_spec | classes
+    calling = {name for name, one in functions.items() if makers & {simple_name(each.func) for each in _calls(one)}}
     for name in sorted(calling | with_spec, key=lambda name: name not in calling):  # one may contain the body of another
         names = [parameter.name.value for parameter in functions[name].params.params]
         if names and ("features" in names or names[0].startswith("feature")) and "mode" in names:

@@ -14,7 +14,15 @@ _DECODERS = (
     "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BasicDecoder", "BasicDecoderOutput", "GreedyEmbeddingHelper",
     "LuongAttention", "TrainingHelper", "dynamic_decode", "sequence_loss", "tile_batch",
 )  # fmt: skip
-_CELLS = ("GRUBlockCellV2", "LSTMBlockCell", "LayerNormBasicLSTMCell", "OutputProjectionWrapper", "transpose_batch_time")
+_CELLS = (
+    "GRUBlockCellV2",
+    "LSTMBlockCell",
+    "LSTMBlockFusedCell",
+    "TimeReversedFusedRNN",
+    "LayerNormBasicLSTMCell",
+    "OutputProjectionWrapper",
+    "transpose_batch_time",
+)
 _ASSIGNING = ("assign_from_checkpoint_fn", "assign_from_values_fn")
 _OWN = {
     **{f"{module}.{name}": name for module in ("framework", "slim") for name in _ASSIGNING},

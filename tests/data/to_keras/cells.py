@@ -19,11 +19,23 @@ def waves(shape, dtype=tf.float32, partition_info=None):
     return tf.reshape(0.5 * tf.cos(1.7 * tf.range(np.prod(shape), dtype=tf.float32)), shape)
 
 
+def both_ways(rows, length):
+    forward = tf.contrib.rnn.LSTMBlockFusedCell(3)
+    backward = tf.contrib.rnn.TimeReversedFusedRNN(tf.contrib.rnn.LSTMBlockFusedCell(3, forget_bias=0.5))
+    there, last = forward(rows, dtype=tf.float32, sequence_length=length)
+    back, (_, first) = backward(rows, dtype=tf.float32, sequence_length=length)
+    print(sorted(one.name for one in tf.trainable_variables()))
+    return tf.concat([there, back], 2) + tf.concat([last.h, first], 1)
+
+
 def model_fn(features, labels, mode, params):
     with tf.variable_scope("network", initializer=waves):
-        cell = CELLS[params["cell"]]()
-        outputs, _ = tf.nn.dynamic_rnn(cell, features["rows"], features["length"], dtype=tf.float32)
-        outputs = tf.contrib.rnn.transpose_batch_time(outputs)
+        if params["cell"] == "fused":
+            outputs = both_ways(tf.transpose(features["rows"], [1, 0, 2]), features["length"])
+        else:
+            cell = CELLS[params["cell"]]()
+            outputs, _ = tf.nn.dynamic_rnn(cell, features["rows"], features["length"], dtype=tf.float32)
+            outputs = tf.contrib.rnn.transpose_batch_time(outputs)
         found = tf.layers.dense(outputs[-1] + tf.reduce_mean(outputs, 0), 1)
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"found": found[:, 0]})
