@@ -55,6 +55,7 @@ from estimator_bridge.compat.source.fixers.model.function.whole_function import 
     FOLDER,
     GRAPH_LOADER,
     LOADS,
+    NEEDS_SLIM,
     OUTPUT,
     OWN_SPEC,
     WITH_HOOKS,
@@ -393,6 +394,7 @@ def _converted(
     )
     if re.search(r"(?<!import )\btf_slim\.", written) and not re.search(r"^(import|from) tf_slim", text, re.MULTILINE):
         calls.used.add(SLIM)
+        changes += [] if any(one.slim for one in whole.values()) else [Change(1, "tf_slim", Outcome.APPROXIMATE, NEEDS_SLIM)]
     calls.used.update([BASE] if calls.used.intersection(BASES) else [])
     if calls.used and any(name.lstrip(".") in {*elsewhere, *makers} for name in script.imported()):
         calls.used.add(ELSEWHERE)

@@ -293,12 +293,14 @@ def test_a_method_of_another_module_stays_a_model_function(run: Run, tmp_path: P
     """Which class makes the object is only known when the script runs; without the shim, the class and the Estimator have marks."""
     folder = tmp_path / "keras"
     assert run("--check", METHODS)[0] == 1
-    assert run("--body", "shim", "--out", folder, METHODS)[0] == 0
+    code, _, err = run("--body", "shim", "--out", folder, METHODS)
+    assert code == 0
     script, module = (folder / "train.py").read_text(), (folder / "net.py").read_text()
     assert "estimator = ModelOfGraph(model_fn=model.model_fn, params={})\n" in script
     assert "    def model_fn(self, features, labels, mode, params):\n" in module
     assert '        if mode == "train":\n            data = data.repeat()\n' in module
     assert "            x = tf_slim.bias_add(x)\n" in module
+    assert "the new script needs the package tf_slim" in err
     assert "tf.estimator" not in script + module
 
 

@@ -24,6 +24,7 @@ BASE, WITH_SESSION, WITH_HOOKS, OWN_SPEC = "ModelOfGraph", "ModelWithSession", "
 """Classes of the new script: of a model whose steps are graphs, of one that takes values of other checkpoints, of one with hooks, and of what its
 function returns."""
 BASES = (BASE, WITH_SESSION, WITH_HOOKS)
+NEEDS_SLIM = "the new script needs the package tf_slim, which is not part of TensorFlow: pip install tf-slim"
 LOADS, GRAPH_LOADER = "tensorflow.train.init_from_checkpoint", "init_graph_from_checkpoint"
 """Function that gives variables the values of a checkpoint, and that of the new script."""
 _HOOK = "tensorflow.train.SessionRunHook"
@@ -116,7 +117,7 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     of_object = _methods(script, owner, function) if owner is not None else []
     reached = found.reached([function, *of_object])[1]
     bound = {name for one in script.module.body for name in reads_and_writes(one)[1]}
-    if script.methods or {BASE, OWN_SPEC, *OWN} & bound:
+    if script.methods or {*BASES, OWN_SPEC, *OWN} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
     own = [function.body, *of_object, *(found.own[name] for name in sorted(reached)), *found.values([function, *of_object])]
     slim = [*itertools.chain(*(_check(script, one) for one in own))]
@@ -124,8 +125,7 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     if not any(script.name(node) in _COUNTING for one in own for node in nodes(one, cst.Attribute, cst.Name)):
         message = "nothing counts the steps, by which checkpoints are known; give minimize tf.train.get_global_step()"
         raise UnconvertibleError(function, "the model function", message)
-    message = "the new script needs the package tf_slim, which is not part of TensorFlow: pip install tf-slim"
-    approximate = [*_summaries(script, own), *((one, message) for one in slim[:1])]
+    approximate = [*_summaries(script, own), *((one, NEEDS_SLIM) for one in slim[:1])]
     base = _base(script, function, own, approximate)
     notes = (Change(script.line(node), code(node), Outcome.APPROXIMATE, message) for node, message in approximate)
     of_caller = _OF_CALLER if "features" in names else (names[0], *_OF_CALLER)
