@@ -56,9 +56,8 @@ def _with_models_of_others(texts: Mapping[Path, str], found: Mapping[Path, Conve
             elsewhere |= {f"{module}.{function}": model for function, model in {**others, **conversion.models}.items()}
             makers |= {f"{module}.{function}" for function in conversion.makers}
         for function in (*others, *conversion.models, *conversion.makers):
-            owner, _, name = function.rpartition(
-                "."
-            )  # which module makes the object of a method, only the running script knows
+            # Which module makes the object of a method, only the running script knows.
+            owner, _, name = function.rpartition(".")
             named.setdefault((name if owner else parts[-1], name), set()).add(path)
     for path, text in texts.items():
         words = set(re.findall(r"\w+", text))

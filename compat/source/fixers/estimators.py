@@ -177,9 +177,10 @@ _ON_DEVICES = """    if hasattr(model, "train_on_devices"):
 """
 _HOOKED = """    import contextlib
 
-    with model.graphs.new_run("infer", hooks, data) if hasattr(model, "graphs") else contextlib.nullcontext():
+    sees = hasattr(getattr(model, "graphs", None), "new_run")
+    with model.graphs.new_run("infer", hooks, data) if sees else contextlib.nullcontext():
 """
-_STOPPED = """        if model.stop_training and hasattr(model, "graphs"):
+_STOPPED = """        if sees and model.stop_training:
             break
 """
 """Lines of the function that predicts, where hooks see each batch and may end it."""

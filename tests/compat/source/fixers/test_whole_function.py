@@ -145,10 +145,7 @@ DECODED = {
 @pytest.mark.parametrize("kind", DECODED)
 def test_decoders_train_and_predict_as_in_tensorflow_1(kind: str, tmp_path: Path) -> None:
     """With attention, given words or its own, of sequences that end."""
-    kept = convert((SCRIPTS / "translates.py").read_text(), shim=True)
-    assert kept.complete
-    line = next(one for one in printed(tmp_path, kept.text, kind).splitlines() if one.startswith("found "))
-    np.testing.assert_allclose([float(one) for one in line.split()[1:]], DECODED[kind], atol=2e-5)
+    np.testing.assert_allclose(numbers_found(tmp_path, "translates.py", kind), DECODED[kind], atol=2e-5)
 
 
 WITH_CELLS = {
@@ -165,10 +162,15 @@ WITH_CELLS = {
 @pytest.mark.parametrize("cell", WITH_CELLS)
 def test_cells_of_contrib_train_as_in_tensorflow_1(cell: str, tmp_path: Path) -> None:
     """They are made by functions in a value of the module."""
-    kept = convert((SCRIPTS / "cells.py").read_text(), shim=True)
+    np.testing.assert_allclose(numbers_found(tmp_path, "cells.py", cell), WITH_CELLS[cell], atol=2e-6)
+
+
+def numbers_found(folder: Path, script: str, argument: str) -> list[float]:
+    """Returns the numbers that a converted script prints behind "found"."""
+    kept = convert((SCRIPTS / script).read_text(), shim=True)
     assert kept.complete
-    line = next(one for one in printed(tmp_path, kept.text, cell).splitlines() if one.startswith("found "))
-    np.testing.assert_allclose([float(one) for one in line.split()[1:]], WITH_CELLS[cell], atol=2e-6)
+    line = next(one for one in printed(folder, kept.text, argument).splitlines() if one.startswith("found "))
+    return [float(one) for one in line.split()[1:]]
 
 
 def printed(folder: Path, text: str, *arguments: str | Path) -> str:
@@ -227,6 +229,7 @@ def test_hooks_see_what_they_see_in_tensorflow_1(tmp_path: Path) -> None:
 
 
 RUNS = """16 rows
+20 rows
 counted 1 at 1, rate 0.2500
 counted 2 at 2, rate 0.1667
 counted 3 at 3, rate 0.1250
@@ -239,6 +242,7 @@ evaluation ends after 3
 loss 1.0277 at 5
 loss 1.0488
 loss 1.0677
+open prediction begins
 prediction begins
 prediction ends after 2
 short evaluation begins
