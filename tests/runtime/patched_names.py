@@ -73,6 +73,9 @@ _REASONS: dict[str, dict[str, str]] = {
     f"{_DISTRIBUTE}.estimator_training": {"init_run_config": "a RunConfig with a strategy knows its task"},
     f"{_DISTRIBUTE}.distribute_coordinator": {"_run_std_server": "waits until the servers of all tasks answer"},
     f"{_TRAINING}.server_lib.Server": {"__init__": "keeps a server to the loopback interface"},
+    f"{_TRAINING}.session_manager.SessionManager": {
+        "prepare_session": "the values of initializers are saved before functions and hooks of the old script set others"
+    },
     f"{_TRAINING}.session_manager.SessionManager.__init__": {
         "__defaults__": "looks each second whether the chief has initialized the variables"
     },

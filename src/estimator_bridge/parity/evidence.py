@@ -161,6 +161,7 @@ class SideEvidence:
         learning_rates: Learning rates of each step, one for each optimizer.
         initial: Function that returns the side's own initial values, slots included.
         given: Names of the variables whose initial values the side does not draw, as far as that is known.
+        set: Names of the variables to which its code gives other values before the first step, e.g. a hook.
         graph: Facts of the forward pass; None if it has no graph.
         forward: Values that the forward pass of the first step computes, the loss last; empty if they were not looked at.
         changes_gradients: True if something lies between gradients and optimizer, e.g. clipping; None if that is not known.
@@ -184,6 +185,7 @@ class SideEvidence:
     learning_rates: tuple[tuple[float, ...], ...] = ()
     initial: Values = dict
     given: frozenset[str] = frozenset()
+    set: frozenset[str] = frozenset()
     graph: GraphFacts | None = None
     forward: tuple[ForwardValue, ...] = ()
     changes_gradients: bool | None = None
@@ -237,6 +239,7 @@ class Evidence:
         predictions: Names of predictions that differ.
         shapes: Shapes of the variables without a counterpart.
         slots: Names of the optimizers' slots.
+        lost: (step, names of variables) for each model that the new script makes after a step to go on, and that has other values of them.
     """
 
     old: SideEvidence
@@ -256,3 +259,4 @@ class Evidence:
     predictions: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     slots: frozenset[str] = frozenset()
+    lost: tuple[tuple[int, tuple[str, ...]], ...] = ()

@@ -166,6 +166,31 @@ def with_loose_variables():
     with_tape(net, list(weights.values()))
 
 
+def with_bias(in_callback):
+    """Gives the bias of the logits its first value, as ``--sets`` of the old script."""
+    model = compiled()
+
+    def set_bias(logs=None):
+        if not model.optimizer.iterations:
+            model.layers[-1].bias.assign([0.5, -0.5])
+
+    if not in_callback:
+        set_bias()
+    callbacks = [keras.callbacks.LambdaCallback(on_train_begin=set_bias)] if in_callback else []
+    with_fit(model, x=dataset(192, 0), callbacks=callbacks)
+
+
+def with_model_again(forgets=()):
+    """Goes on with a model that it has saved; ``forgets`` names what is lost."""
+    for number in range(2):
+        model = compiled() if "values" in forgets or not number else keras.models.load_model("saved.keras")
+        if number and "slots" in forgets:
+            model.compile(keras.optimizers.Adam(0.01, epsilon=1e-8), model.loss, metrics=["accuracy"])
+        model.fit(dataset(192, 0), verbose=0)
+        model.evaluate(dataset(40, 1), verbose=0)
+        model.save("saved.keras")
+
+
 def with_strategy():
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
@@ -255,6 +280,11 @@ FORMS = {
     "kept_metrics": with_module,
     "loose_variables": with_loose_variables,
     "strategy": with_strategy,
+    "bias": lambda: with_bias(in_callback=False),
+    "bias_in_callback": lambda: with_bias(in_callback=True),
+    "again": with_model_again,
+    "again_without_slots": lambda: with_model_again(["slots"]),
+    "again_without_values": lambda: with_model_again(["values"]),
     "dictionaries": lambda: with_dictionaries(tf.function),
     "eager": lambda: with_dictionaries(lambda step: step),
     "iterator": lambda: with_function(loops=False),

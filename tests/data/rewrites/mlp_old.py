@@ -9,6 +9,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float, default=0.01)
 parser.add_argument("--one-device", action="store_true")
 parser.add_argument("--permuted", action="store_true")
+parser.add_argument("--sets", choices=["hook", "scaffold"], help="what gives the bias of the logits its first value")
 parser.add_argument("--noisy", action="store_true", help="draw the logits of evaluations and predictions anew each time")
 ARGS = parser.parse_args()
 
@@ -28,6 +29,19 @@ def batches(rows, seed, shuffle):
     return (dataset.shuffle(rows, seed=3) if shuffle else dataset).batch(16)
 
 
+def set_bias(session):
+    (bias,) = (variable for variable in tf.trainable_variables() if variable.op.name == "logits/bias")
+    bias.load([0.5, -0.5], session)
+
+
+class SetBias(tf.train.SessionRunHook):
+    """Gives the bias of the logits its first value, unless a training goes on."""
+
+    def after_create_session(self, session, coord):
+        if not session.run(tf.train.get_global_step()):
+            set_bias(session)
+
+
 def model_fn(features, labels, mode):
     training = mode == tf.estimator.ModeKeys.TRAIN
     net = tf.layers.dense(features["x"], 12, tf.nn.tanh, name="hidden")
@@ -42,7 +56,11 @@ def model_fn(features, labels, mode):
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     train_op = tf.train.AdamOptimizer(ARGS.rate).minimize(loss, tf.train.get_global_step())
     metrics = {"accuracy": tf.metrics.accuracy(labels, predictions["classes"])}
-    return tf.estimator.EstimatorSpec(mode, predictions, loss, train_op, eval_metric_ops=metrics)
+    scaffold = tf.train.Scaffold(init_fn=lambda scaffold, session: set_bias(session)) if ARGS.sets == "scaffold" else None
+    hooks = [SetBias()] if ARGS.sets == "hook" else []
+    return tf.estimator.EstimatorSpec(
+        mode, predictions, loss, train_op, eval_metric_ops=metrics, scaffold=scaffold, training_hooks=hooks
+    )
 
 
 strategy = tf.distribute.OneDeviceStrategy("cpu:0") if ARGS.one_device else None

@@ -12,7 +12,7 @@ import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
 from estimator_bridge.parity.causes.measures import known_elements, noise
-from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values
+from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values, set_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
     BatchEvidence,
@@ -23,6 +23,7 @@ from estimator_bridge.parity.evidence import (
     MetricEvidence,
     OptimizerEvidence,
     SideEvidence,
+    StepEvidence,
 )
 from tests.parity.causes.synthetic import KERNEL, ROWS, STEPS, Training, evidence
 
@@ -494,6 +495,32 @@ def test_values_that_the_old_script_does_not_draw_have_to_be_those_of_the_new_on
     causes = list(read_values(dataclasses.replace(found, old=old)))
 
     assert [("variable" in cause.variables, "does not draw" in cause.seen) for cause in causes] == [(True, True)] * differs
+
+
+@pytest.mark.parametrize(("set_later", "own", "differs"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_values_that_the_old_script_sets_before_its_first_step_have_to_be_set(
+    set_later: bool, own: bool, differs: bool
+) -> None:
+    """The new script's own initial values are others; a callback of its own may set them before its first step, too."""
+    before, other = np.random.RandomState(0).randn(2, 20, 4)
+    found = starting_with(before, other)
+    old, new = (
+        (StepEvidence(1, 0.5, dict, dict, functools.partial(dict, variable=value + 0.01)),)
+        for value in (before, other if own else before + 0.05)
+    )
+    old_side = dataclasses.replace(found.old, set=frozenset(["variable"] if set_later else []), steps=old)
+    causes = set_values(dataclasses.replace(found, old=old_side, new=dataclasses.replace(found.new, steps=new)))
+
+    assert [cause.variables for cause in causes] == [("variable",)] * differs
+
+
+def test_a_model_that_goes_on_with_other_values_is_named_with_the_step_that_follows() -> None:
+    (cause,) = find_causes(evidence(PLAIN, PLAIN, lost=((12, ("kernel/Adam", "kernel/Adam_1")),)))
+    assert (cause.name, cause.step, "kernel/Adam, kernel/Adam_1 have other values" in cause.seen) == (
+        CauseName.LOST_VALUES,
+        13,
+        True,
+    )
 
 
 def test_a_table_with_other_values_precedes_the_forward_pass_that_follows_from_it() -> None:

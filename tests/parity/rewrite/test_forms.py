@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm_python")]
 
 FORMS = (
     *("arrays", "generator", "sequence", "class_weight", "validation", "validation_split", "train_on_batch", "train_on_arrays"),
-    *("module", "loose_variables", "strategy", "dictionaries", "eager", "iterator", "epoch", "sample_weight"),
+    *("module", "loose_variables", "strategy", "again", "dictionaries", "eager", "iterator", "epoch", "sample_weight"),
 )
 
 
@@ -77,6 +77,33 @@ def test_a_wrong_loop_over_held_out_data_is_different(form: str, cause: str) -> 
     assert result.verdict == "different"
     assert result.cause
     assert result.cause.name == cause
+
+
+@pytest.mark.parametrize("sets", ["hook", "scaffold"])
+@pytest.mark.parametrize("form", ["bias", "bias_in_callback", "arrays"])
+def test_values_that_the_old_script_sets_before_its_first_step_have_to_be_set_in_the_new_one(form: str, sets: str) -> None:
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form={form}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py"), (f"--sets={sets}",)), plan)
+
+    assert result.verdict == ("different" if form == "arrays" else "equal"), result.findings
+    assert (result.cause and (result.cause.name, result.cause.variables)) == (
+        ("initial values", ("logits/bias",)) if form == "arrays" else None
+    )
+
+
+@pytest.mark.parametrize("lost", ["slots", "values"])
+def test_a_model_that_does_not_go_on_from_the_values_of_the_last_step_is_different(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = RewritePlan(Script(str(DATA / "forms_new.py"), (f"--form=again_without_{lost}",)))
+    result = compare_rewrite(Script(str(DATA / "mlp_old.py")), plan)
+
+    assert result.verdict == "different"
+    assert result.cause
+    assert (result.cause.name, result.cause.step) == ("values of a training that goes on", 13)
+    assert ("hidden/kernel" in result.cause.variables) == (lost == "values")
+    assert "hidden/kernel/Adam" in result.cause.variables
 
 
 def test_an_order_that_the_old_script_draws_itself_is_no_fixed_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

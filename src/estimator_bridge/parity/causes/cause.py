@@ -50,6 +50,7 @@ class CauseName(str, enum.Enum):
     EPSILON = "epsilon"
     ACCUMULATORS = "initial accumulators"
     INITIAL_VALUES = "initial values"
+    LOST_VALUES = "values of a training that goes on"
     UPDATE = "update"
     ITERATIONS = "iterations"
     STEPS = "number of steps"

@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = (
         batches.batch_values,
         batches.batch_order,
         initial_values.read_values,
+        initial_values.set_values,
     ),
     *(layers.label_broadcast, layers.dropout, layers.batch_norm_updates, layers.flatten_order),
     *(
@@ -44,6 +45,7 @@ RULES: tuple[Rule, ...] = (
         layers.batch_norm_momentum,
         hyperparameters.initial_accumulators,
         initial_values.initial_values,
+        initial_values.lost_values,
         iterations.number_of_steps,
         iterations.smaller_batch,
         iterations.later_steps,

@@ -175,12 +175,12 @@ class TrainHook(BatchHook):
         """Reads the global step at the start."""
         self._start = int(session.run(self._step))
         if not self._writer:
-            self._save(session, "start")
+            self.save(session, "start")
 
     def before_run(self, run_context: Any) -> Any:
         """Saves the initial values, and asks for the loss."""
         if self._steps == 0:  # other hooks may have chosen values since the session began: k-means' centers
-            self._save(run_context.session, "initial")
+            self.save(run_context.session, "initial")
         args = super().before_run(run_context)
         return v1.train.SessionRunArgs({**args.fetches, "loss": self._loss})
 
@@ -189,7 +189,7 @@ class TrainHook(BatchHook):
         super().after_run(run_context, run_values)
         self._steps += 1
         if self._steps == 1:
-            self._save(run_context.session, "first")
+            self.save(run_context.session, "first")
         results = run_values.results
         self._trace.write(
             "step",
@@ -210,7 +210,8 @@ class TrainHook(BatchHook):
         for saver in _savers.get(session.graph, []) if self._steps == 0 else []:
             saver._save(session, self._start)
 
-    def _save(self, session: Any, moment: str) -> None:
+    def save(self, session: Any, moment: str) -> None:
+        """Saves the values of a moment."""
         self._saver.save(session, self._trace.values(self._call, moment), write_meta_graph=False, write_state=False)
 
 

@@ -168,6 +168,11 @@ def draws_rows() -> bool:
     )
 
 
+def state() -> tuple[Any, ...]:
+    """Returns what differs after each draw from a global generator, or a generator that the script makes."""
+    return random.getstate(), len(_generators), len(_shuffles), repr(np.random.get_state())
+
+
 def draws_values() -> bool:
     """Returns True if the script may have drawn values with NumPy, such as initial ones."""
     return draws_rows() or bool(_generators)

@@ -20,7 +20,13 @@ from estimator_bridge.parity.causes.measures import Fit, gradient_fits, known_el
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
-from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values
+from estimator_bridge.parity.causes.structure.initial_values import (
+    initial_spreads,
+    initial_values,
+    lost_values,
+    read_values,
+    set_values,
+)
 from estimator_bridge.parity.causes.table import first_cause
 from estimator_bridge.parity.evidence import Evidence, MetricEvidence, StepEvidence
 from estimator_bridge.parity.exports.rewritten import export_findings
@@ -336,7 +342,8 @@ def _inputs(evidence: Evidence) -> Iterator[ParityFinding]:
         yield ParityFinding("batch", cause.seen, cause.step)
     for cause in learning_rate(evidence):
         yield ParityFinding("first update", cause.seen, cause.step)
-    for cause in (*initial_accumulators(evidence), *read_values(evidence), *initial_values(evidence)):
+    rules = initial_accumulators, read_values, set_values, initial_values, lost_values
+    for cause in (cause for rule in rules for cause in rule(evidence)):
         yield ParityFinding("initial values", cause.seen, cause.step)
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from rich.filesize import decimal
 
+from estimator_bridge.compat.checkpoint import read_index
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.modern.graph.model_graph import operation
+from estimator_bridge.parity.recording import randomness
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
 from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values, random_operations
@@ -27,6 +32,7 @@ from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
 from estimator_bridge.parity.rewrite.inputs import graph_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
+from estimator_bridge.parity.values import read_value
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
 from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
@@ -40,6 +46,7 @@ _asked: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (what a g
 _minimized: GraphValues[dict[str, list[Any]]] = GraphValues()  # graph -> variable -> losses whose gradient is taken
 _forget_bias: GraphValues[dict[str, float]] = GraphValues()  # graph -> scope of a cell -> its forget_bias
 _updates: GraphValues[list[tuple[Any, Any]]] = GraphValues()  # graph -> (optimizer, gradients and variables)
+_trainings: GraphValues[Any] = GraphValues()  # graph -> hook of the script's first training
 
 HYPERPARAMETERS = {
     "learning_rate": ("_lr", "_learning_rate", "_learning_rate_tensor"),
@@ -86,6 +93,7 @@ class ReferenceEngine(RecordingEngine):
         self._model_dir = ""  # of the first training
         dropout.equalise(_global_step, feeds=True, trains=lambda: _modes[-1:] == [v1.estimator.ModeKeys.TRAIN])
         _remember()
+        _save_what_is_initialized()
 
     def train(self, estimator: Any, call: TrainCall) -> Any:
         """Executes ``Estimator.train`` and records each step."""
@@ -182,6 +190,7 @@ class _ReferenceHook(TrainHook):
     ) -> None:
         super().__init__(trace, call, True, steps, limit)
         self._plan, self._progress, self._planned = plan, progress, steps
+        self._random_state: Any = None  # when the values of initializers were saved
 
     def begin(self) -> None:
         super().begin()
@@ -216,6 +225,25 @@ class _ReferenceHook(TrainHook):
         dropout.write_sites(self._trace, sites, loops)
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
+        if not self._progress.steps and not _draws_apart(graph, in_step):
+            _trainings[graph] = self
+
+    def initialized(self, session: Any) -> None:
+        """Saves the values of initializers, before functions and hooks of the script set others."""
+        with contextlib.suppress(tf.errors.FailedPreconditionError):  # a variable that only a hook gives a value
+            self.save(session, "initialized")
+            self._random_state = randomness.state()
+
+    def _write_set(self) -> None:
+        """Writes which variables have other values before the first step than their initializers gave them, but for copies of others."""
+        before, after = (self._trace.values(self._call, moment) for moment in ("initialized", "initial"))
+        if self._random_state == randomness.state():  # else they may be drawn, or nothing is saved
+            old, new = (dict(_digests(prefix)) for prefix in (before, after))
+            counts = Counter(new.values())
+            changed = [name for name in new if old[name] != new[name] and counts[new[name]] == 1]
+            self._trace.write("set", variables=changed)
+        for path in Path(before).parent.glob(f"{Path(before).name}.*"):
+            path.unlink()
 
     def _anchors_fit(self, left: float) -> DiskSpace:
         """Checks that the anchors of the first steps stay within the limit, and returns what checks that all fit on the disk."""
@@ -280,6 +308,8 @@ class _ReferenceHook(TrainHook):
 
     def before_run(self, run_context: Any) -> Any:
         args = super().before_run(run_context)
+        if not self._progress.steps:
+            self._write_set()
         is_first = self._progress.steps < FIRST_STEPS
         more: dict[str, Any] = {"gradients": self._gradients, "applied": self._applied} if is_first else {}
         more["looked"] = self._looked if not self._progress.steps else []
@@ -341,7 +371,7 @@ class _ReferenceHook(TrainHook):
             return
         self._disk.check(self._size)
         self._progress.bytes += self._size
-        self._save(session, f"anchor-{index}")
+        self.save(session, f"anchor-{index}")
         self._trace.write("anchor", index=index, prefix=self._trace.values(self._call, f"anchor-{index}"), size=self._size)
 
 
@@ -356,6 +386,21 @@ def _is_drawn(variable: Any) -> bool:
         op.type in STATEFUL_RANDOM or "Random" in op.type or "PyFunc" in op.type or "Call" in op.type
         for op in upstream([operation(variable.initializer)])
     )
+
+
+def _draws_apart(graph: Any, in_step: Collection[Any]) -> bool:
+    """Returns True if something draws that is neither an initializer nor in a step: a hook may choose values by it, as for k-means."""
+    drawn = {op for op in graph.get_operations() if op.type in STATEFUL_RANDOM or "Random" in op.type or "Kmeans" in op.type}
+    return bool(drawn - set(upstream([operation(v.initializer) for v in v1.global_variables()])) - set(in_step))
+
+
+def _digests(prefix: str) -> Iterator[tuple[str, bytes]]:
+    """Yields the name and the digest of each variable of a checkpoint but those of strings."""
+    index = read_index(prefix)
+    for name in index.entries:
+        value = read_value(index, name)
+        if not value.dtype.hasobject:
+            yield name, hashlib.sha256(value.tobytes()).digest()
 
 
 def _write_structure(trace: Trace, call: str) -> None:
@@ -453,6 +498,22 @@ def _remember() -> None:
     wrap(util, parse_iterator_result=parse)
     wrap(Estimator, _call_model_fn=model_fn)
     wrap(v1.train.Optimizer, apply_gradients=apply)
+
+
+def _save_what_is_initialized() -> None:
+    """Saves the values of initializers of a script's first training, unless it goes on from a checkpoint."""
+    from tensorflow.python.training.session_manager import SessionManager
+
+    def prepare(original: Callable[..., Any], manager: Any, *args: Any, init_fn: Any = None, **kwargs: Any) -> Any:
+        def init(session: Any) -> None:
+            if training := _trainings.get(session.graph, None):
+                training.initialized(session)
+            if init_fn:
+                init_fn(session)
+
+        return original(manager, *args, init_fn=init, **kwargs)
+
+    wrap(SessionManager, prepare_session=prepare)
 
 
 def _scope(variable: Any) -> str:

@@ -58,6 +58,7 @@ class Session:
         self._rows = {e["call"]: {leaf[5] for leaf in e["leaves"]} for e in old.events("structure")}
         self._start = next(old.events("step"), {"step": 1})["step"] - 1
         self._length = sum(1 for _ in old.events("step"))
+        self._set = {name for event in old.events("set") for name in event["variables"]}
         self._notes: set[str] = set()
         self._has_shapes = False
         self._own_batches = 0
@@ -336,38 +337,70 @@ class Session:
         """True if a step has ended whose variables had the old script's values before."""
         return bool(self.index) and self.weights is not None
 
-    def start(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any = None) -> None:
+    def start(
+        self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any = None, *, trains: bool = False
+    ) -> None:
         """Gives models and optimizers the old script's initial values, until the first step has ended.
+
+        A model that is made anew to go on with the training gets the old script's values at this step, and its own are compared with them.
 
         Args:
             models: Models of the new script.
             optimizers: Their optimizers.
             features: Features of a batch, with which a model is called that has no variables.
             batch: The batch for a model whose own training step makes them; None if it may not be traced.
+            trains: True before a training step of the models.
         """
         if self.has_started:
+            if trains and not any(model is known for model in models for known in self.models):
+                self._go_on(models, optimizers, features, batch)
             return
         given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
         if self.weights is not None and given == self._given:
             return
-        for model in models:
-            if not getattr(model, "built", True) and id(model) not in self._unbuilt:
-                self._build(model, features, batch)
+        weights = self._weights_of(models, optimizers, features, batch)
         self.models, self.optimizers = list(models), list(optimizers)
-        waiting = [model for model in models if id(model) in self._unbuilt]
-        if waiting and waiting == self.models:
+        if weights is None:
             return
-        trained = [variable for model in models for variable in model.trainable_variables]
-        if len(optimizers) == 1 and not waiting:
-            build_optimizer(optimizers[0], trained)
-        described: dict[str, Any] = next(self.old.events("variables"), {"variables": []})
-        self.weights = Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note, described)
+        self.weights = weights
         calls = [event["call"] for event in self.old.events("step")]
         if not calls:
             calls = [event["call"] for event in self.old.events("train")]
         if calls:
             self._give_back(self.old.values(calls[0], "initial"), 0)
         self._given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
+
+    def _weights_of(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any) -> Weights | None:
+        """Returns the variables of models and optimizers, which it makes; None if none of the models can be built with a batch."""
+        for model in models:
+            if not getattr(model, "built", True) and id(model) not in self._unbuilt:
+                self._build(model, features, batch)
+        waiting = [model for model in models if id(model) in self._unbuilt]
+        if waiting and len(waiting) == len(models):
+            return None
+        if len(optimizers) == 1 and not waiting:
+            build_optimizer(optimizers[0], [variable for model in models for variable in model.trainable_variables])
+        described: dict[str, Any] = next(self.old.events("variables"), {"variables": []})
+        return Weights(self.trace.folder / "values", self.plan, models, optimizers, self.note, described)
+
+    def _go_on(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any) -> None:
+        """Puts models that go on with the training in the place of those before, if they have the same variables."""
+        weights = self._weights_of(models, optimizers, features, batch)
+        if weights is None or self.weights is None or not weights.is_like(self.weights):
+            return  # another part of the training, e.g. the other model of a GAN
+        self.models, self.optimizers, self.weights = list(models), list(optimizers), weights
+        if self.plan.is_free:
+            return
+        if self.index not in self._anchors:
+            raise BridgeError(
+                f"The new script makes another model after step {self.index}, which no values of the old script can be given to.",
+                expected="--anchor-limit that all values fit in",
+                fix="Give a larger --anchor-limit.",
+            )
+        like, name = weights.write(f"again-{self.index}"), f"given-{self.index}"
+        report = weights.give_back(self._anchors[self.index], like, name)
+        if lost := weights.changed(report, like, name):
+            self.trace.write("lost", step=self._start + self.index, variables=lost)
 
     def _build(self, model: Any, features: Any, batch: Any) -> None:
         """Makes the variables of a model that has none by its own training step, as ``fit`` does, or by a call; if both fail, the script's own call is awaited."""
@@ -422,7 +455,7 @@ class Session:
     def _give_back(self, prefix: str, index: int) -> None:
         assert self.weights
         like = self.weights.write(f"at-{index}")
-        report = self.weights.give_back(prefix, like, f"anchor-{index}")
+        report = self.weights.give_back(prefix, like, f"anchor-{index}", () if index else self._set)
         if index == 0:
             trained = [self.name_of(variable) for model in self.models for variable in model.trainable_variables]
             self.trace.write(

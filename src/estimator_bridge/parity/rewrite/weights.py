@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,9 +28,10 @@ from estimator_bridge.compat.checkpoint.writing.draft import Draft
 from estimator_bridge.compat.checkpoint.writing.publish import Options, publish, write_tensors
 from estimator_bridge.compat.checkpoint.writing.staging import ScratchDisk
 from estimator_bridge.errors import BridgeError
+from estimator_bridge.parity.result import Thresholds
 from estimator_bridge.parity.rewrite.feeding import Say, is_regrouped
 from estimator_bridge.parity.rewrite.plan import RewritePlan
-from estimator_bridge.parity.values import read_value
+from estimator_bridge.parity.values import equal_arrays, read_value
 
 _SCRATCH = Options(update_state=False, overwrite=True)
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -82,6 +83,26 @@ class Weights:
         """Returns the name of a variable; for several of one name, e.g. of layers in modules, the key in checkpoints."""
         return self._keys.get(id(variable), str(variable.name.partition(":")[0]))
 
+    def is_like(self, other: Weights) -> bool:
+        """Returns True if other models and optimizers have variables of the same shapes at the same paths."""
+        mine, its = (
+            {path: thing.shape for thing, path in _paths_of(one._checkpoint).values() if isinstance(thing, tf.Variable)}
+            for one in (self, other)
+        )
+        return mine == its
+
+    def changed(self, report: ConversionReport, like: str, name: str) -> list[str]:
+        """Returns the old names of the variables and slots to which a conversion gave other values, but for rounding; see ``give_back``."""
+        before, after = (read_index(prefix) for prefix in (like, str(self._folder / name)))
+        pairs = [(one.source, one.target) for one in report.matches] + [(slot.source, slot.target) for slot in report.slots]
+        return [
+            source
+            for source, key in pairs
+            if source
+            and key in before.entries
+            and not equal_arrays(read_value(before, key), read_value(after, key), Thresholds())
+        ]
+
     def write(self, name: str) -> str:
         """Writes the present values; returns the prefix."""
         for optimizer in self._optimizers:
@@ -99,13 +120,14 @@ class Weights:
         self._paths, self._variables, (self._graph, _) = paths, _variables_of(index, paths), read_graph(index)
         return prefix
 
-    def give_back(self, source: str, like: str, name: str) -> ConversionReport:
+    def give_back(self, source: str, like: str, name: str, own: Collection[str] = ()) -> ConversionReport:
         """Gives the variables the values of a checkpoint of the old script.
 
         Args:
             source: Prefix of the old checkpoint.
             like: Prefix of the present values.
             name: Name of the converted checkpoint.
+            own: Variables of the old script whose counterparts keep their values.
 
         Raises:
             BridgeError: Variables of equal shape are ambiguous, or a pair of --map does not exist.
@@ -115,6 +137,8 @@ class Weights:
         if not self._is_paired:
             report = self._pair_all(report, source, target, like)
         kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
+        keys = {match.target for match in report.matches if match.source in own}
+        kept += [thing for thing, path in self._paths.values() if f"{path}{_VALUE}" in keys]
         rates = (getattr(optimizer, "learning_rate", None) for optimizer in self._optimizers)  # no variables in TensorFlow 1
         kept += [rate for rate in rates if isinstance(rate, tf.Variable)]
         step = _global_step(source)

@@ -34,6 +34,36 @@ def read_values(evidence: Evidence) -> Iterator[Cause]:
         yield Cause(CauseName.INITIAL_VALUES, seen, change, 0, tuple(read))
 
 
+def set_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if the old script sets variables before its first step, and the new one trains on from its own initial values."""
+    left = [name for name, pair in _pairs(evidence).items() if name in evidence.old.set and _is_left(evidence, name, pair[1])]
+    if left:
+        seen = (
+            f"The old script gives {some(left)} other values before its first step, by a hook or a function of its Scaffold; "
+            "the new script trains on from its own initial ones."
+        )
+        yield Cause(CauseName.INITIAL_VALUES, seen, "Set these variables in the new script before it trains.", 0, tuple(left))
+
+
+def _is_left(evidence: Evidence, name: str, own: Any) -> bool:
+    """Returns True if a variable of the new script is nearer to its own initial value than to the old script's after the first step."""
+    for before, after in zip(evidence.old.steps[:1], evidence.new.steps[:1], strict=False):
+        old, new = before.after().get(name), after.after().get(name)
+        return old is not None and new is not None and bool(np.linalg.norm(new - own) < np.linalg.norm(new - old))
+    return False
+
+
+def lost_values(evidence: Evidence) -> Iterator[Cause]:
+    """Yields a cause if the new script goes on with another model than before, whose values are not those that its last step left."""
+    for step, names in evidence.lost:
+        seen = (
+            f"The old script goes on with its training after step {step}; the model of the new script begins anew there: "
+            f"{some(names)} {'has' if len(names) == 1 else 'have'} other values than the step before left."
+        )
+        change = "Load the values of the last step, with those of the optimizer, or train on with the same model."
+        yield Cause(CauseName.LOST_VALUES, seen, change, step + 1, names)
+
+
 def initial_values(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if variables start with different values that both scripts have as constants."""
     different = {name: pair for name, pair in _pairs(evidence).items() if _differ(*pair)}

@@ -81,7 +81,7 @@ class _Calls:
         own = dataset_of(given.get("x"), given.get("y"), given.get("sample_weight"), given.get("batch_size"))
         batch = session.fed(None, own.element_spec, session.training_batch(session.index))
         features = batch[0] if isinstance(batch, tuple) else batch
-        session.start([model], optimizers_of(model, self._keras), features, batch)
+        session.start([model], optimizers_of(model, self._keras), features, batch, trains=True)
         session.write_order(own, given.get("shuffle", True) and is_of_arrays(given.get("x")))
         given["x"] = lockstep(session, own, session.following_batches, "train-0")
         for name in ("y", "batch_size", "sample_weight", "self"):
@@ -178,7 +178,7 @@ class _Calls:
         given.pop(model_name(original))
         own = tuple(part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None)
         batch = session.fed(own, spec_of(own), session.training_batch(session.index))
-        session.start([model], optimizers_of(model, self._keras), batch[0])
+        session.start([model], optimizers_of(model, self._keras), batch[0], trains=True)
         session.write_order()
         session.begin_step()
         self._last = original(model, **given | dict(zip(("x", "y", "sample_weight"), batch, strict=False)))
