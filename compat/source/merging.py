@@ -22,22 +22,13 @@ _MAKERS = re.compile(
 """Names of what makes or asks for variables, metrics or optimizers, or depends on the mode."""
 _SPEC = "EstimatorSpec"
 _WITHOUT_LAYERS = frozenset(
-    {
-        "absl",
-        "tensorflow",
-        "numpy",
-        "scipy",
-        "pandas",
-        "sklearn",
-        "six",
-        "keras",
-        "tf_keras",
-        "matplotlib",
-        "cv2",
-        "PIL",
-        "yaml",
-    }
-)
+    ("absl", "tensorflow", "numpy", "scipy", "pandas", "sklearn", "six", "keras", "tf_keras", "matplotlib", "cv2", "PIL", "yaml",
+     "attr", "boto3", "click", "easydict", "editdistance", "faiss", "future", "gensim", "google", "h5py", "imageio", "imgaug", "jieba",
+     "joblib", "librosa", "lxml", "mlflow", "mpl_toolkits", "msgpack", "networkx", "nibabel", "nltk", "psutil", "pycocotools",
+     "pydicom", "pyhocon", "pynvml", "pyspark", "pytz", "rdkit", "regex", "requests", "seaborn", "sentencepiece", "shapely", "simplejson",
+     "skimage", "soundfile", "spacy", "statsmodels", "tabulate", "termcolor", "tokenizers", "toml", "toposort", "torch", "tqdm", "ujson",
+     "xgboost", "zmq")
+)  # fmt: skip
 """Packages whose functions make no variables, or whose names have fixers."""
 _MOST = 20  # names that lead to others
 

@@ -52,7 +52,6 @@ from estimator_bridge.compat.source.fixers.model.function.parts import ModelFunc
 from estimator_bridge.compat.source.fixers.model.function.whole_function import (
     BASE,
     BASES,
-    FOLDER,
     GRAPH_LOADER,
     LOADS,
     NEEDS_SLIM,
@@ -238,6 +237,7 @@ def convert(
         may_make_layers=may_make_layers,
         imported=imported,
         has_scopes=has_scopes or "arg_scope" in text,
+        may_keep=shim,
     )
     found = convert_with(_Body.LAYERS)
     for body in (_Body.SHIM, _Body.WHOLE) if shim else ():
@@ -256,12 +256,17 @@ def _of_one_body(
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
     has_scopes: bool,
+    may_keep: bool,
 ) -> Conversion:
     """Returns the conversion with one form of a model's body, with objects of the script as functions where that is possible."""
     plain = unfolded(text, imported) if "class " in text and "EstimatorSpec" in text else None
     if plain is not None and plain.text != text:
-        found = _converted(plain.text, elsewhere, body, makers, may_make_layers, imported, has_scopes, plain)
-        other = found if found.complete else _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes)
+        found = _converted(plain.text, elsewhere, body, makers, may_make_layers, imported, has_scopes, may_keep, plain)
+        other = (
+            found
+            if found.complete
+            else _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes, may_keep)
+        )
         is_better = not found.models or (bool(other.models) and other.marks < found.marks)
         message = "left out: nothing calls this method of an object whose methods are in the class of the model now"
         gone = (Change(line, name, Outcome.APPROXIMATE, message) for line, name in plain.left_out)
@@ -269,7 +274,7 @@ def _of_one_body(
         if is_better:
             return _with_reason(other, found, text) if not found.models else other
         return dataclasses.replace(whole, changes=tuple(sorted({*whole.changes, *gone})))
-    return _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes)
+    return _converted(text, elsewhere, body, makers, may_make_layers, imported, has_scopes, may_keep)
 
 
 def _with_reason(kept: Conversion, other: Conversion, text: str) -> Conversion:
@@ -306,6 +311,7 @@ def _converted(
     may_make_layers: Callable[..., bool] | None,
     imported: Collection[str],
     has_scopes: bool,
+    may_keep: bool,
     plain: Unfolded | None = None,
 ) -> Conversion:
     """Returns the conversion of a script whose objects are functions."""
@@ -349,7 +355,9 @@ def _converted(
     base = WITH_HOOKS if sees_steps else max((one.base for one in whole.values()), key=BASES.index, default=BASE)
     models = {name: one.name.value for name, one in classes.items()} | dict.fromkeys(whole.keys() - classes.keys(), base)
     can_be_copied = bool(classes) and not any(re.search(_NOT_COPIED, cst.Module([one]).code) for one in classes.values())
-    calls = EstimatorCalls(script, {**elsewhere, **models}, makers, can_be_copied, hooks if sees_steps else frozenset())
+    calls = EstimatorCalls(
+        script, {**elsewhere, **models}, makers, can_be_copied, hooks if sees_steps else frozenset(), may_keep
+    )
     known = {*classes, *inside, *(name for one in whole.values() for name in one.reached)}
     keeps = bool(whole) or any(SHIM in cst.Module([one]).code for one in classes.values())
     names = [*_model_functions(script)]  # without one, it is a module of what makes the network of another one
@@ -922,7 +930,7 @@ class _Calls(Marking):
             if function not in self._explained:
                 self._explained.add(function)
                 self._stays(node, function or name, "no Estimator of this file uses it as a model function; convert it by hand")
-        elif self._calls.is_config(node.value) and node.attr.value in FIELDS - KEPT_FIELDS:
+        elif not self._in_graph and self._calls.is_config(node.value) and node.attr.value in FIELDS - KEPT_FIELDS:
             self._stays(node, code(node), "the RunConfig is a dict now, without this field; write the value itself")
         elif numpy_spelled(name) == "":
             self._stays(
@@ -952,14 +960,12 @@ class _Calls(Marking):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
-        if code(original_node) == FOLDER and any(one.node in self._around and one.asks_folder for one in self._whole.values()):
-            return parsed('config["model_dir"]')
         if own := self._of_graph(original_node):
             self._calls.used.update(() if own.startswith("tf_slim.") else (own,))
             return parsed(own)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')
-        if self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
+        if not self._in_graph and self._calls.is_config(original_node.value) and original_node.attr.value in KEPT_FIELDS:
             return parsed(f'{code(updated_node.value)}.get("{original_node.attr.value}")')
         if name.startswith(_PIPELINE):
             self._changes.append(

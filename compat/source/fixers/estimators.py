@@ -276,6 +276,7 @@ class EstimatorCalls:
         elsewhere: Dotted names of the functions of other modules that return an Estimator.
         can_be_copied: True if a copy of each class can train under a strategy.
         hooks_of_graphs: Names of the script's classes of hooks that its models run.
+        may_keep: True if model functions may stay, which may read more of a RunConfig than the new script.
 
     Attributes:
         factories: Functions of the script that return a model function.
@@ -295,9 +296,11 @@ class EstimatorCalls:
         elsewhere: Collection[str] = (),
         can_be_copied: bool = False,
         hooks_of_graphs: frozenset[str] = frozenset(),
+        may_keep: bool = False,
     ) -> None:
         self._script = script
         self.hooks_of_graphs = hooks_of_graphs
+        self._fields = {*KEPT_FIELDS, *_RUN_CONFIG} if may_keep else KEPT_FIELDS
         self._classes = classes
         self._elsewhere = elsewhere
         self._assigned = assigned = _assignments(script.module)
@@ -468,7 +471,7 @@ class EstimatorCalls:
         if old.func.attr.value == "replace" and self.is_config(old.func.value):
             given = self._given(call, (), set(_RUN_CONFIG), "RunConfig.replace")
             self._leave_out(old, given, KEPT_FIELDS)
-            return f"dict({code(call.func.value)}, {_written(given, KEPT_FIELDS)})".replace("dict(dict(), ", "dict(")
+            return f"dict({code(call.func.value)}, {_written(given, self._fields)})".replace("dict(dict(), ", "dict(")
         if self._has_methods(old, old.func):
             return self._method(old, call, code(call.func.value), call.func.attr.value)
         return None
@@ -532,7 +535,7 @@ class EstimatorCalls:
         call = call.with_changes(args=[one for one in call.args if one not in strategies])
         given = self._given(call, by_place, {*_RUN_CONFIG, *_STRATEGIES, *for_tpu}, "tf.estimator.RunConfig")
         self._leave_out(old, given, KEPT_FIELDS)
-        return f"dict({_written(given, KEPT_FIELDS)})"
+        return f"dict({_written(given, self._fields)})"
 
     def _session(self, old: cst.Call, call: cst.Call) -> Arguments:
         """Returns the fields of a ConfigProto, among them those that are set later."""

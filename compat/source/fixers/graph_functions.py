@@ -11,9 +11,13 @@ SLIM = "tf_slim_of_today"
 UPDATES = {"layers.optimize_loss": "optimize_loss", "training.create_train_op": "create_train_op", "slim.learning.create_train_op": "create_train_op"}  # fmt: skip
 """Functions below ``tf.contrib`` that train, and those of the new script that do the same."""
 _DECODERS = (
-    "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BasicDecoder", "BasicDecoderOutput", "GreedyEmbeddingHelper",
-    "LuongAttention", "TrainingHelper", "dynamic_decode", "sequence_loss", "tile_batch",
+    "AttentionWrapper", "AttentionWrapperState", "BahdanauAttention", "BasicDecoder", "BasicDecoderOutput", "BeamSearchDecoder",
+    "BeamSearchDecoderOutput", "BeamSearchDecoderState", "CustomHelper", "FinalBeamSearchDecoderOutput", "GreedyEmbeddingHelper",
+    "LuongAttention", "SampleEmbeddingHelper", "ScheduledEmbeddingTrainingHelper", "TrainingHelper", "dynamic_decode", "sequence_loss",
+    "tile_batch",
 )  # fmt: skip
+DERIVED = frozenset({"BasicDecoder", "DecoderOfSteps", "GreedyEmbeddingHelper", "HelperOfDecoder", "TrainingHelper"})
+"""Classes of the new script whose attributes have the names that contrib's classes give them, so that other classes are derived from them."""
 _CELLS = (
     "GRUBlockCellV2",
     "LSTMBlockCell",
@@ -29,6 +33,8 @@ _OWN = {
     **UPDATES,
     "layers.embed_sequence": "embed_sequence",
     **{f"seq2seq.{name}": name for name in _DECODERS},
+    "seq2seq.Helper": "HelperOfDecoder",
+    "seq2seq.Decoder": "DecoderOfSteps",
     **{f"rnn.{name}": name for name in _CELLS},
 }
 OWN = frozenset(_OWN.values())
@@ -41,7 +47,7 @@ def in_graphs(name: str) -> str:
     Example:
         >>> in_graphs("tensorflow.contrib.layers.separable_conv2d"), in_graphs("tensorflow.contrib.slim.arg_scope")
         ('tf_slim.separable_conv2d', 'tf_slim.arg_scope')
-        >>> in_graphs("tensorflow.contrib.seq2seq.tile_batch"), in_graphs("tensorflow.contrib.seq2seq.BeamSearchDecoder")
+        >>> in_graphs("tensorflow.contrib.seq2seq.tile_batch"), in_graphs("tensorflow.contrib.seq2seq.safe_embedding_lookup")
         ('tile_batch', '')
         >>> in_graphs("tensorflow.contrib.losses.metric_learning.triplet_semihard_loss")
         'tf_slim.losses.metric_learning.triplet_semihard_loss'

@@ -11,6 +11,24 @@ def waves(shape, dtype=tf.float32, partition_info=None):
     return tf.reshape(0.5 * tf.cos(1.7 * tf.range(np.prod(shape), dtype=tf.float32)), shape)
 
 
+class OwnHelper(tf.contrib.seq2seq.GreedyEmbeddingHelper):
+    """Gives the decoder the likeliest word but one."""
+
+    def sample(self, time, outputs, state, name=None):
+        return tf.nn.top_k(outputs, 2).indices[:, 1]
+
+
+class OwnDecoder(tf.contrib.seq2seq.BasicDecoder):
+    """Doubles what the cell gives."""
+
+    def step(self, time, inputs, state, name=None):
+        outputs, state = self._cell(inputs, state)
+        outputs = self._output_layer(2.0 * outputs)
+        words = self._helper.sample(time=time, outputs=outputs, state=state)
+        finished, inputs, state = self._helper.next_inputs(time=time, outputs=outputs, state=state, sample_ids=words)
+        return tf.contrib.seq2seq.BasicDecoderOutput(outputs, words), state, inputs, finished
+
+
 def model_fn(features, labels, mode, params):
     with tf.variable_scope("translator", initializer=waves):
         return spec_of(features, labels, mode, params)
@@ -20,23 +38,37 @@ def spec_of(features, labels, mode, params):
     words = tf.contrib.layers.embed_sequence(features["words"], 12, 6, scope="source")
     encoder = tf.nn.rnn_cell.GRUCell(8)
     memory, state = tf.nn.dynamic_rnn(encoder, words, features["length"], dtype=tf.float32)
+    length, beams = features["length"], 3 if KIND == "beams" and mode == tf.estimator.ModeKeys.PREDICT else 1
+    memory, state, length = tf.contrib.seq2seq.tile_batch((memory, state, length), beams)
     if KIND == "luong":
-        attention = tf.contrib.seq2seq.LuongAttention(8, memory, memory_sequence_length=features["length"], scale=True)
+        attention = tf.contrib.seq2seq.LuongAttention(8, memory, memory_sequence_length=length, scale=True)
     else:
-        attention = tf.contrib.seq2seq.BahdanauAttention(7, memory, features["length"], normalize=KIND == "normalized")
+        attention = tf.contrib.seq2seq.BahdanauAttention(7, memory, length, normalize=KIND == "normalized")
     cell = tf.contrib.seq2seq.AttentionWrapper(tf.nn.rnn_cell.GRUCell(8), attention, attention_layer_size=5, alignment_history=KIND == "luong")
     batch = tf.shape(features["words"])[0]
-    first = cell.zero_state(batch, tf.float32).clone(cell_state=state)
+    first = cell.zero_state(batch * beams, tf.float32).clone(cell_state=state)
     table = tf.get_variable("target", [12, 6])
     to_words = tf.layers.Dense(12, name="to_words")
     if mode == tf.estimator.ModeKeys.PREDICT:
-        helper = tf.contrib.seq2seq.GreedyEmbeddingHelper(table, tf.fill([batch], 1), 2)
-        decoder = tf.contrib.seq2seq.BasicDecoder(cell, helper, first, to_words)
+        if KIND == "beams":
+            decoder = tf.contrib.seq2seq.BeamSearchDecoder(cell, table, tf.fill([batch], 1), 2, first, 3, to_words, length_penalty_weight=0.6)
+            found, _, lengths = tf.contrib.seq2seq.dynamic_decode(decoder, maximum_iterations=6)
+            scores = found.beam_search_decoder_output.scores[:, 0]
+            ends = tf.reduce_sum(tf.to_float(found.predicted_ids) * 1.1 ** tf.to_float(tf.range(3)), [1, 2])
+            return tf.estimator.EstimatorSpec(mode, predictions={"lengths": ends, "last": scores})
+        if KIND == "derived":
+            decoder = OwnDecoder(cell, OwnHelper(table, tf.fill([batch], 1), 2), first, to_words)
+        else:
+            helper = tf.contrib.seq2seq.GreedyEmbeddingHelper(table, tf.fill([batch], 1), 2)
+            decoder = tf.contrib.seq2seq.BasicDecoder(cell, helper, first, to_words)
         found, _, lengths = tf.contrib.seq2seq.dynamic_decode(decoder, maximum_iterations=6)
         return tf.estimator.EstimatorSpec(mode, predictions={"lengths": lengths, "last": found.rnn_output[:, 0]})
     given = tf.nn.embedding_lookup(table, tf.concat([tf.ones([batch, 1], tf.int64), labels[:, :-1]], 1))
     lengths = tf.reduce_sum(tf.to_int32(tf.not_equal(labels, 0)), 1)
-    helper = tf.contrib.seq2seq.TrainingHelper(given, lengths)
+    if KIND == "scheduled":
+        helper = tf.contrib.seq2seq.ScheduledEmbeddingTrainingHelper(given, lengths, table, 0.0)
+    else:
+        helper = tf.contrib.seq2seq.TrainingHelper(given, lengths)
     decoder = tf.contrib.seq2seq.BasicDecoder(cell, helper, first, to_words)
     outputs, last, _ = tf.contrib.seq2seq.dynamic_decode(decoder, impute_finished=True, swap_memory=True)
     longest = tf.reduce_max(lengths)

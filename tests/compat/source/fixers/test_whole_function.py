@@ -20,13 +20,12 @@ SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 SCRIPT = (SCRIPTS / "stays_whole.py").read_text()
 pytestmark = pytest.mark.once
 REFUSED = {
-    "config": ("labels, mode, params):", "labels, mode, params, config):\n    print(config.tf_random_seed)"),
     "tf.placeholder": ("    add_losses(labels, logits)\n", "    add_losses(labels, tf.placeholder(tf.float32))\n"),
     "tf.contrib.crf.crf_multitag_sequence_score": ("return tf.matmul(", "return tf.contrib.crf.crf_multitag_sequence_score("),
     "tf.keras.metrics.Mean": ("tf.concat([features", "tf.keras.metrics.Mean()([features"),
-    "tf.contrib.seq2seq.BasicDecoder": (
+    "tf.contrib.seq2seq.AttentionWrapper": (
         "    add_losses(labels, logits)\n",
-        "    class Decoder(tf.contrib.seq2seq.BasicDecoder):\n        pass\n\n    add_losses(labels, logits)\n",
+        "    class Wrapper(tf.contrib.seq2seq.AttentionWrapper):\n        pass\n\n    add_losses(labels, logits)\n",
     ),
     "layer.updates": (
         "    add_losses(labels, logits)\n",
@@ -138,6 +137,23 @@ DECODED = {
     "bahdanau": (2.089759, 0.2857143, 2, 2, 1, 2, 3, 3, 2, 2, -0.39649174, -0.5583954, 0.15236393),
     "normalized": (2.089394, 0.2857143, 2, 2, 1, 2, 3, 3, 2, 2, -0.39839908, -0.56296057, 0.15292785),
     "luong": (2.0904171, 0.2857143, 2, 2, 1, 2, 3, 3, 3, 2, -0.3964485, -0.56541276, 0.14974263),
+    "beams": (
+        2.089759,
+        0.2857143,
+        43.840004,
+        39,
+        35.39,
+        39,
+        34.379997,
+        36.47,
+        36.47,
+        43.840004,
+        -2.1389165,
+        -2.2528548,
+        -2.3232336,
+    ),
+    "derived": (2.089759, 0.2857143, 6, 6, 6, 6, 6, 6, 6, 6, -0.34889346, -0.6661876, 0.05969447),
+    "scheduled": (2.089759, 0.0, 2, 2, 1, 2, 3, 3, 2, 2, -0.39649168, -0.5583968, 0.15236342),
 }
 """Kind of attention: loss, accuracy, lengths and first logits that TensorFlow 1.15.5 prints for the script after ten steps."""
 
@@ -331,9 +347,15 @@ def test_it_evaluates_serves_and_goes_on_as_an_estimator(tmp_path: Path) -> None
     text = SCRIPT.replace(
         "    logits = network(features, mode", '    params["rate"] *= 0.5\n    logits = network(features, mode'
     )
-    text = text.replace("labels, mode, params):", 'labels, mode, params, config):\n    assert config.model_dir != ""')
+    text = text.replace("labels, mode, params):", "labels, mode, params, config):\n    check(config)\n")
+    text = text.replace(
+        "def model_fn(",
+        'def check(config):\n    assert config.model_dir != ""\n    assert (config.save_summary_steps, config.is_chief) == (100, True)\n\n\ndef model_fn(',
+    )
+    text = text.replace('{"rate": 0.05})', '{"rate": 0.05}, config=tf.estimator.RunConfig(save_summary_steps=7))')
     kept = convert(text, shim=True)
     assert kept.complete
+    assert "config=dict(save_summary_steps=7)" in kept.text
     (tmp_path / "new.py").write_text(kept.text)
     program = Path(__file__).with_name("whole.py")
     ended = subprocess.run(

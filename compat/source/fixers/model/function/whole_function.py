@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from estimator_bridge.compat.source.fixers.graph_functions import OWN, UPDATES, in_graphs
+from estimator_bridge.compat.source.fixers.graph_functions import DERIVED, OWN, UPDATES, in_graphs
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
@@ -28,8 +28,6 @@ NEEDS_SLIM = "the new script needs the package tf_slim, which is not part of Ten
 LOADS, GRAPH_LOADER = "tensorflow.train.init_from_checkpoint", "init_graph_from_checkpoint"
 """Function that gives variables the values of a checkpoint, and that of the new script."""
 _HOOK = "tensorflow.train.SessionRunHook"
-FOLDER = "config.model_dir"
-"""The one setting of a run that a model function may read."""
 OUTPUT = "tensorflow.estimator.export.PredictOutput"
 _KNOWN = (SPEC, OUTPUT, *LOGGERS)
 _UPDATES = frozenset(f"tensorflow.contrib.{name}" for name in UPDATES)
@@ -77,7 +75,6 @@ class WholeFunction:
         more: Parameters that only the script knows, which it binds before an Estimator calls the function.
         reached: Names of the functions and classes of the script that it reads.
         own: The function, and those.
-        asks_folder: True if it is given a ``config`` of which it reads the folder of the model.
         slim: True if it calls functions of contrib that the package tf_slim alone has.
         base: Class of the new script from which the model's is derived.
         notes: Lines of the report about what the class does not have.
@@ -87,7 +84,6 @@ class WholeFunction:
     more: tuple[cst.Param, ...]
     reached: frozenset[str]
     own: frozenset[cst.CSTNode]
-    asks_folder: bool
     slim: bool
     base: str
     notes: tuple[Change, ...]
@@ -110,9 +106,6 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     has_more = function.params.star_kwarg or function.params.kwonly_params or function.decorators
     if "mode" not in names or has_more or not isinstance(function.params.star_arg, cst.MaybeSentinel):
         raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
-    asked = [one for one in nodes(function.body, cst.Attribute) if code(one) == FOLDER]
-    if "config" in names and _reads_config(function, asked):
-        raise UnconvertibleError(function, "config", "the model function reads it; take the value from params")
     found = Definitions(script, function)
     of_object = _methods(script, owner, function) if owner is not None else []
     reached = found.reached([function, *of_object])[1]
@@ -120,7 +113,9 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     if script.methods or {*BASES, OWN_SPEC, *OWN} & bound:
         raise UnconvertibleError(function, "the model function", "it calls methods of objects that make layers; call functions")
     own = [function.body, *of_object, *(found.own[name] for name in sorted(reached)), *found.values([function, *of_object])]
-    slim = [*itertools.chain(*(_check(script, one) for one in own))]
+    for one in own:
+        _check_bases(script, one)
+    slim = [*itertools.chain(*(_check(script, one) for one in _without_idle_methods(own)))]
     _check_keras(script, own, of_object)
     if not any(script.name(node) in _COUNTING for one in own for node in nodes(one, cst.Attribute, cst.Name)):
         message = "nothing counts the steps, by which checkpoints are known; give minimize tf.train.get_global_step()"
@@ -132,8 +127,7 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     more = tuple(one for one in given if one.name.value not in of_caller)
     if is_method and any(one.default is None for one in more):
         raise UnconvertibleError(function, "the model function", "an Estimator does not give it all of its arguments")
-    asks_folder = "config" in names and not any("config" in reads_and_writes(each)[1] for each in _statements(function))
-    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), asks_folder, bool(slim), base, tuple(notes))
+    return WholeFunction(function, more, reached, frozenset((function, *own[1:])), bool(slim), base, tuple(notes))
 
 
 def _base(
@@ -205,15 +199,6 @@ def _statements(function: cst.FunctionDef) -> tuple[Statement, ...]:
     return tuple(one for one in function.body.body if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement))
 
 
-def _reads_config(function: cst.FunctionDef, asked: Sequence[cst.CSTNode]) -> bool:
-    """Returns True for a function that reads more of its ``config`` than the folder of the model."""
-    known = {one.value for one in asked if isinstance(one, cst.Attribute)}
-    keywords = {one.keyword for one in nodes(function.body, cst.Arg) if isinstance(one, cst.Arg)}
-    attributes = {one.attr for one in nodes(function.body, cst.Attribute) if isinstance(one, cst.Attribute)}
-    named = {one for one in nodes(function.body, cst.Name) if isinstance(one, cst.Name) and one.value == "config"}
-    return bool(named - known - keywords - attributes)
-
-
 def _summaries(script: Script, own: Sequence[cst.CSTNode]) -> Iterator[tuple[cst.CSTNode, str]]:
     """Yields the summaries of some functions, and what becomes of them."""
     for call in (each for one in own for each in nodes(one, cst.Call) if isinstance(each, cst.Call)):
@@ -228,7 +213,6 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
     calls = [each for each in nodes(one, cst.Call) if isinstance(each, cst.Call)]
     respelled = {each.func for each in calls if is_respelled(script.called(each), each)}
     _check_calls(script, calls)
-    _check_bases(script, one)
     called = {each.func for each in calls}
     for node in (each for each in nodes(one, cst.Attribute, cst.Name) if each not in inner):
         name = script.name(node)
@@ -253,10 +237,24 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
             raise UnconvertibleError(node, spelled, message)
 
 
+def _without_idle_methods(own: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """Yields the nodes of a graph; of a class, its parts but for methods that nothing names, e.g. one that restores variables in a session."""
+    names = {each.attr.value for one in own for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)}
+    for one in own:
+        if not isinstance(one, cst.ClassDef) or any(
+            isinstance(each, cst.Name) and each.value == "getattr" for each in nodes(one, cst.Name)
+        ):
+            yield one
+            continue
+        for part in (*one.bases, *one.decorators, *one.body.body):
+            if not isinstance(part, cst.FunctionDef) or part.name.value in names or part.name.value.startswith("__"):
+                yield part
+
+
 def _check_bases(script: Script, one: cst.CSTNode) -> None:
     """Raises for a class that is derived from one for which the new script has its own."""
     for base in (each.value for owner in nodes(one, cst.ClassDef) if isinstance(owner, cst.ClassDef) for each in owner.bases):
-        if in_graphs(script.name(base)) in OWN:
+        if in_graphs(script.name(base)) in OWN - DERIVED:
             message = "a class that is derived from it may read what only contrib's has; write it out"
             raise UnconvertibleError(base, script.name(base).replace("tensorflow", "tf", 1), message)
 
