@@ -961,7 +961,7 @@ class _Calls(Marking):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = self._script.name(original_node)
         if own := self._of_graph(original_node):
-            self._calls.used.update(() if own.startswith("tf_slim.") else (own,))
+            self._calls.used.update(() if own.startswith("tf_slim.") else (own.removesuffix(".__init__"),))
             return parsed(own)
         if original_node in self._classes_of_modes:
             return parsed('type("ModeKeys", (), {"TRAIN": "train", "EVAL": "eval", "PREDICT": "infer"})')

@@ -52,7 +52,9 @@ def in_graphs(name: str) -> str:
         >>> in_graphs("tensorflow.contrib.losses.metric_learning.triplet_semihard_loss")
         'tf_slim.losses.metric_learning.triplet_semihard_loss'
     """
-    return _names().get(name.removeprefix("tensorflow.contrib."), "")
+    of_class = name.removesuffix(".__init__")
+    found = _names().get(of_class.removeprefix("tensorflow.contrib."), "")
+    return found and found + name[len(of_class) :]
 
 
 @functools.cache

@@ -14,6 +14,9 @@ def waves(shape, dtype=tf.float32, partition_info=None):
 class OwnHelper(tf.contrib.seq2seq.GreedyEmbeddingHelper):
     """Gives the decoder the likeliest word but one."""
 
+    def __init__(self, *given):
+        tf.contrib.seq2seq.GreedyEmbeddingHelper.__init__(self, *given)
+
     def sample(self, time, outputs, state, name=None):
         return tf.nn.top_k(outputs, 2).indices[:, 1]
 

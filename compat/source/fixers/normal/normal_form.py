@@ -21,6 +21,7 @@ from estimator_bridge.compat.source.fixers.script import Script, arguments, code
 
 _OTHER_FORM = ("tensorflow.keras.", "tensorflow.python.", "tensorflow.estimator.", "tensorflow.compat", "tensorflow.examples.")
 """Modules whose imported names have fixers of their own."""
+_MODES = "tensorflow.estimator.ModeKeys"
 _CREATE_TRAIN_OP = [f"tensorflow.contrib.{name}" for name, own in UPDATES.items() if own == "create_train_op"]
 _HASHED = ("hasher_spec", "key_dtype", "name")
 _NOT_TAKEN = {"hasher_spec", "key_dtype", "metrics_collections", "updates_collections"}
@@ -81,12 +82,12 @@ _LOSSES = tuple(
 
 
 def in_normal_form(script: Script, shim: bool = False, imported: Collection[str] = ()) -> str:
-    """Returns the source in another form that computes the same, each statement in its lines.
+    r"""Returns the source in another form that computes the same, each statement in its lines.
 
     Names that are imported from below TensorFlow, or from its files, are written from ``tf`` on, layers that are called where they are made are calls of
     functions, initial values of contrib are those of the core, its ``create_train_op``
-    is ``minimize``, dimensions are numbers, without ``.value``, and ``v.op.name`` is made from
-    ``v.name``.
+    is ``minimize``, dimensions are numbers, without ``.value``, ``v.op.name`` is made from
+    ``v.name``, and annotations name no class of Estimators.
 
     Args:
         script: Script.
@@ -100,6 +101,8 @@ def in_normal_form(script: Script, shim: bool = False, imported: Collection[str]
         'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
         >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.python.ops import math_ops; math_ops.cast(x, t)"))
         'import tensorflow as tf; from tensorflow.python.ops import math_ops; tf.cast(x, t)'
+        >>> in_normal_form(Script("import tensorflow as tf\ndef net(x, mode: tf.estimator.ModeKeys) -> tf.Tensor: return x"))
+        'import tensorflow as tf\ndef net(x, mode: str) -> tf.Tensor: return x'
     """
     return script.module.visit(_NormalForm(script, shim, imported)).code
 
@@ -138,6 +141,17 @@ class _NormalForm(cst.CSTTransformer):
     def visit_Global(self, node: cst.Global) -> bool:
         return False
 
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        returns = self._of_today(original_node.returns, updated_node.returns)
+        return updated_node if returns is updated_node.returns else updated_node.with_changes(returns=returns)
+
+    def _of_today(self, old: cst.Annotation | None, new: cst.Annotation | None) -> cst.Annotation | None:
+        """Returns an annotation: a mode is a string, and for other classes of Estimators there is none."""
+        name = self._script.name(old.annotation) if old is not None else ""
+        if new is None or not name.startswith("tensorflow.estimator."):
+            return new
+        return new.with_changes(annotation=cst.Name("str")) if name == _MODES else None
+
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         if original_node.attr.value == "value" and _is_dimension(original_node.value):
             return updated_node.value
@@ -156,7 +170,8 @@ class _NormalForm(cst.CSTTransformer):
         )
 
     def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
-        return updated_node.with_changes(name=original_node.name)
+        annotation = self._of_today(original_node.annotation, updated_node.annotation)
+        return updated_node.with_changes(name=original_node.name, annotation=annotation)
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         totals = [one for one in nodes(node.body, cst.Call) if self._script.called(one) == _TOTAL]

@@ -40,7 +40,7 @@ REFUSED = {
     ),
     "tf.estimator.EstimatorSpec": (
         "def evaluation(mode, loss, labels, classes):",
-        "def evaluation(mode, loss, labels, classes) -> tf.estimator.EstimatorSpec:",
+        "def evaluation(mode, loss, labels, classes, kind=tf.estimator.EstimatorSpec):",
     ),
     "EstimatorSpec(evaluation_hooks=...)": ("[tf.train.LoggingTensorHook(", "[tf.train.StopAtStepHook("),
     "model function": ("def model_fn(", "@tf.contrib.framework.add_arg_scope\ndef model_fn("),
@@ -69,6 +69,16 @@ def test_what_a_graph_of_today_has_not_keeps_its_mark(name: str) -> None:
     assert SCRIPT.count(old) == 1
     kept = convert(SCRIPT.replace(old, new), shim=True)
     assert any(name in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
+
+
+def test_annotations_name_no_class_of_estimators() -> None:
+    text = SCRIPT.replace(
+        "def evaluation(mode, loss, labels, classes):",
+        "def evaluation(mode: tf.estimator.ModeKeys, loss: tf.Tensor, labels, classes) -> tf.estimator.EstimatorSpec:",
+    )
+    kept = convert(text, shim=True)
+    assert kept.complete
+    assert "def evaluation(mode: str, loss: tf.Tensor, labels, classes):" in kept.text
 
 
 def test_a_function_that_counts_no_steps_keeps_its_mark() -> None:
