@@ -81,7 +81,7 @@ from estimator_bridge.compat.source.fixers.model.optimizers import KERNELS
 from estimator_bridge.compat.source.fixers.normal.arg_scopes import ARG_SCOPES
 from estimator_bridge.compat.source.fixers.normal.inner_imports import with_imports_above
 from estimator_bridge.compat.source.fixers.normal.normal_form import OF_SUPPORT, in_normal_form
-from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, without_tpu
+from estimator_bridge.compat.source.fixers.normal.tpu import TOWERS, choices_for_tpu, host_calls, without_tpu
 from estimator_bridge.compat.source.fixers.script import (
     LOGGERS,
     SPEC,
@@ -303,6 +303,23 @@ def _parsable(text: str) -> str:
     return text
 
 
+def _left_out_for_tpu(script: Script, for_others: str) -> Iterator[Change]:
+    """Yields what the source without TPUs and towers does not have."""
+    message = "left out: the new script trains on one device, unless its model is made below the scope of tf.distribute.MirroredStrategy"
+    for node in nodes(script.module, cst.Call):
+        if script.called(node) in TOWERS:
+            yield Change(script.line(node), script.called(node).replace("tensorflow", "tf", 1), Outcome.APPROXIMATE, message)
+    text = script.module.code
+    lines, others = text.split("\n"), for_others.split("\n")
+    message = "left out: the branch for TPUs; what else it has, the new script does not"
+    for one in choices_for_tpu(text):
+        if others[one - 1] != lines[one - 1]:
+            yield Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message)
+    message = "left out: only the host of a TPU calls it; fit writes losses and metrics"
+    for function in host_calls(text):
+        yield Change(function.lineno, function.name, Outcome.APPROXIMATE, message)
+
+
 def _converted(
     text: str,
     elsewhere: Mapping[str, str],
@@ -329,17 +346,8 @@ def _converted(
     script = make(normal) if normal != text else script  # names are looked up once if nothing has changed
     changes: list[Change] = []
     if any(name.startswith((TPU, *TOWERS)) for name in script.imported()):
-        message = "left out: the new script trains on one device, unless its model is made below the scope of tf.distribute.MirroredStrategy"
-        towers = (node for node in nodes(script.module, cst.Call) if script.called(node) in TOWERS)
-        changes += (
-            Change(script.line(node), script.called(node).replace("tensorflow", "tf", 1), Outcome.APPROXIMATE, message)
-            for node in towers
-        )
-        lines = script.module.code.split("\n")
         for_others = without_tpu(script)
-        gone = [one for one in choices_for_tpu(script.module.code) if for_others.split("\n")[one - 1] != lines[one - 1]]
-        message = "left out: the branch for TPUs; what else it has, the new script does not"
-        changes += (Change(one, lines[one - 1].strip(), Outcome.APPROXIMATE, message) for one in gone)
+        changes += _left_out_for_tpu(script, for_others)
         script = make(for_others)
     message = "modules that are only found there are not converted with the script; convert the folder that holds both"
     changes += (

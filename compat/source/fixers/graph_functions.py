@@ -16,12 +16,15 @@ _DECODERS = (
     "LuongAttention", "SampleEmbeddingHelper", "ScheduledEmbeddingTrainingHelper", "TrainingHelper", "dynamic_decode", "sequence_loss",
     "tile_batch",
 )  # fmt: skip
-DERIVED = frozenset({"BasicDecoder", "DecoderOfSteps", "GreedyEmbeddingHelper", "HelperOfDecoder", "TrainingHelper"})
+DERIVED = frozenset(
+    {"BasicDecoder", "DecoderOfSteps", "GreedyEmbeddingHelper", "HelperOfDecoder", "LayerRNNCell", "TrainingHelper"}
+)
 """Classes of the new script whose attributes have the names that contrib's classes give them, so that other classes are derived from them."""
 _CELLS = (
     "GRUBlockCellV2",
     "LSTMBlockCell",
     "LSTMBlockFusedCell",
+    "LayerRNNCell",
     "TimeReversedFusedRNN",
     "LayerNormBasicLSTMCell",
     "OutputProjectionWrapper",

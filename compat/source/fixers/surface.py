@@ -86,6 +86,7 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "squeeze": ("squeeze", 2, ("input", "axis", "name")),
     "string_to_number": ("strings.to_number", 2, ("out_type", "name")),
     "tpu.bfloat16_scope": ("compat.v1.tpu.bfloat16_scope", 1, ("name",)),
+    "tpu.cross_replica_sum": ("compat.v1.tpu.cross_replica_sum", 1, ("group_assignment", "name")),
     "transpose": ("transpose", 2, ("a", "perm", "name")),
     "zeros_like": ("zeros_like", 1, ("dtype", "name")),
 }

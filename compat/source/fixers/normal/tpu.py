@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -33,7 +34,9 @@ def without_tpu(script: Script) -> str:
         simple_name(one.value) for node in specs for one in node.args if one.keyword and one.keyword.value == "eval_metrics"
     }
     text: str = script.module.visit(_WithoutTpu(script, asked - {""})).code
-    return text if text == script.module.code else _without_choices(text, choices_for_tpu(script.module.code))
+    if text == script.module.code:
+        return text
+    return _without_bodies(_without_choices(text, choices_for_tpu(script.module.code)), host_calls(text))
 
 
 def choices_for_tpu(text: str) -> set[int]:
@@ -50,6 +53,24 @@ def choices_for_tpu(text: str) -> set[int]:
             found |= {one.lineno for place, one in enumerate(block) if _is_for_tpu(one, block[place + 1 :])}
         found |= {one.lineno for one in ast.walk(function) if isinstance(one, ast.If) and _chooses_scaffold(one)}
     return found
+
+
+def host_calls(text: str) -> list[ast.FunctionDef]:
+    """Returns the functions that only a TPU's host calls: nothing but the first element of a pair named ``host_call`` names them.
+
+    Args:
+        text: Source, in Python 3.
+    """
+    tree = ast.parse(text)
+    pairs = [(one.arg, one.value) for one in ast.walk(tree) if isinstance(one, ast.keyword)]
+    pairs += [(ast.unparse(one.targets[0]), one.value) for one in ast.walk(tree) if isinstance(one, ast.Assign)]
+    named = [
+        value.elts[0] for name, value in pairs if name == "host_call" and isinstance(value, ast.Tuple) and len(value.elts) == 2
+    ]
+    loads = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    hosts = {one.id for one in named if isinstance(one, ast.Name)} - {one.id for one in loads if one not in named}
+    return [one for one in functions if one.name in hosts and one.body[0].lineno > one.lineno]
 
 
 def _is_for_tpu(node: ast.stmt, following: list[ast.stmt]) -> bool:
@@ -109,13 +130,7 @@ def _without_choices(text: str, for_tpu: set[int]) -> str:
         text: Source.
         for_tpu: Lines of tests whose branch is for TPUs alone.
     """
-    lines = text.split("\n")
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    comments = {
-        token.start[0]: " " * (len(token.line) - len(token.line.lstrip())) + token.string
-        for token in tokens
-        if token.type == tokenize.COMMENT
-    }
+    lines, comments = text.split("\n"), _comments(text)
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.If) or any(isinstance(one, ast.Call) for one in ast.walk(node.test)):
             continue
@@ -142,6 +157,31 @@ def _without_choices(text: str, for_tpu: set[int]) -> str:
     except SyntaxError:  # a block had nothing else
         return text
     return changed
+
+
+def _comments(text: str) -> dict[int, str]:
+    """Returns the comment of each line that has one, as far in as the line."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return {
+        token.start[0]: " " * (len(token.line) - len(token.line.lstrip())) + token.string
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    }
+
+
+def _without_bodies(text: str, functions: Iterable[ast.FunctionDef]) -> str:
+    """Returns the source in which functions do nothing; docstrings, comments and the numbers of lines stay."""
+    lines, comments = text.split("\n"), _comments(text)
+    for one in functions:
+        first = one.body[1:] if ast.get_docstring(one) is not None else one.body
+        if first:
+            inside = range(first[0].lineno, (one.end_lineno or first[0].lineno) + 1)
+            gone = [comments.get(number, "") for number in inside]
+            lines[inside.start - 1 : inside.stop - 1] = [
+                f"{' ' * first[0].col_offset}return None{'  ' + gone[0].strip() if gone[0] else ''}",
+                *gone[1:],
+            ]
+    return "\n".join(lines)
 
 
 def _begins_line(node: ast.stmt, text: str) -> bool:

@@ -29,6 +29,22 @@ from estimator_bridge.compat.source.fixers.normal.tpu import without_tpu
 from estimator_bridge.compat.source.fixers.script import Script
 from tests.running import ROOT
 
+HOST_CALL = """import tensorflow as tf
+
+
+def model_fn(features, labels, mode):
+    step = tf.train.get_global_step()
+
+    def host_call_fn(step):
+        \"\"\"Writes summaries.\"\"\"
+        with tf.contrib.summary.create_file_writer("folder").as_default():
+            # of the step
+            return tf.contrib.summary.all_summary_ops()
+
+    host_call = (host_call_fn, [tf.reshape(step, [1])])
+    spec = tf.contrib.tpu.TPUEstimatorSpec(mode, predictions=features, host_call=host_call)
+    return spec
+"""
 converted_once = functools.cache(convert)
 SCRIPTS = ROOT / "tests" / "data" / "to_keras"
 WHOLE = (
@@ -456,6 +472,18 @@ def test_a_choice_that_decides_nothing_leaves_the_rest_as_it_was() -> None:
         assert after[name](*given) == before[name](*given), name
     assert changed.count("if first") == text.count("if first") - 2
     assert "# kept comment" in changed
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_function_that_only_the_host_of_a_tpu_calls_does_nothing(is_called: bool) -> None:
+    text = HOST_CALL.replace("return spec", "return spec, host_call_fn(step)") if is_called else HOST_CALL
+    changed = without_tpu(Script(text))
+
+    assert len(changed.splitlines()) == len(text.splitlines())
+    assert ("create_file_writer" in changed) is is_called
+    assert "# of the step" in changed
+    assert '"""Writes summaries."""' in changed
+    assert any("host of a TPU" in change.message for change in convert(text).changes) is not is_called
 
 
 def test_a_branch_for_tpus_that_goes_is_reported() -> None:

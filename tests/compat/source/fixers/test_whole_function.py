@@ -71,6 +71,32 @@ def test_what_a_graph_of_today_has_not_keeps_its_mark(name: str) -> None:
     assert any(name in one.name for one in kept.changes if one.outcome is Outcome.HUMAN)
 
 
+def test_a_scaffold_for_tpus_is_made_where_there_is_one() -> None:
+    old = "    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op"
+    new = "    scaffold_fn = find_scaffold(params)\n    return tf.contrib.tpu.TPUEstimatorSpec(mode, loss=loss, scaffold_fn=scaffold_fn, train_op"
+    text = SCRIPT.replace(old, new).replace(
+        "def model_fn(", "def find_scaffold(params):\n    return params.get('scaffold')\n\n\ndef model_fn("
+    )
+    kept = convert(text, shim=True)
+    assert kept.complete
+    assert "scaffold=scaffold_fn and scaffold_fn()," in kept.text
+    assert "class Model(ModelWithSession):" in kept.text
+
+
+def test_more_arguments_than_an_estimator_gives_are_none() -> None:
+    kept = convert(SCRIPT.replace("labels, mode, params):", "labels, mode, params, **more):\n    assert not more"), shim=True)
+    assert kept.complete
+
+
+def test_methods_that_the_function_never_calls_may_hold_what_a_graph_cannot() -> None:
+    owner = "class Restores:\n    def restore(self):\n        tf.train.Saver().restore(tf.Session(), '')\n\n    def __call__(self, x):\n        return x\n\n\n"
+    text = SCRIPT.replace("def model_fn(", f"{owner}def model_fn(").replace(
+        "    logits = network(features, mode", "    found = Restores()\n    logits = network(features, mode"
+    )
+    assert convert(text, shim=True).models
+    assert not convert(text.replace("found = Restores()", "found = Restores()\n    found.restore()"), shim=True).models
+
+
 def test_annotations_name_no_class_of_estimators() -> None:
     text = SCRIPT.replace(
         "def evaluation(mode, loss, labels, classes):",
@@ -181,6 +207,7 @@ WITH_CELLS = {
     "gru": (4.059255, 0.0666099, -0.15695608, -0.5429203),
     "fused": (2.9233665, 0.8369241, -0.5019966, -1.2558237),
     "projected": (3.8975503, 0.11119372, -0.11092478, -0.8079371),
+    "own": (3.7522523, 0.26057556, -0.20401636, -0.3972118),
 }
 """Kind of cell: loss and first predictions that TensorFlow 1.15.5 prints for the script after ten steps."""
 

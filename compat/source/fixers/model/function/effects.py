@@ -16,6 +16,7 @@ _WITHOUT_EFFECT = (
     "tensorflow.contrib.summary.scalar",
     "tensorflow.logging.",
     "tensorflow.identity",
+    "tensorflow.print",
     "logging.",
     "tensorflow.assert_",
 )
@@ -59,6 +60,10 @@ class Effects:
             inside = statement.body.body if isinstance(statement, cst.Else) else statement.body
             return all(self.is_harmless(one) for one in inside)
         effect = statement.value if isinstance(statement, cst.Expr) else None
+        if isinstance(effect, cst.IfExp):
+            return all(self.is_harmless(cst.Expr(one)) for one in (effect.body, effect.orelse))
+        if isinstance(effect, cst.SimpleString | cst.ConcatenatedString | cst.Name):
+            return True
         prints = isinstance(effect, cst.Call) and (simple_name(effect.func) == "print" or self._only_shows(effect))
         prints |= isinstance(effect, cst.Call) and any(one.fullmatch(code(effect.func)) for one in (_LOGS, _CHECKS_SHAPE))
         name = self._script.called(effect)

@@ -19,6 +19,8 @@ from estimator_bridge.compat.source.fixers.script import LOGGERS, Arguments, Scr
 
 PARAMETERS = ("mode", "predictions", "loss", "train_op", "eval_metric_ops", "export_outputs", "training_chief_hooks",
               "training_hooks", "scaffold", "evaluation_hooks", "prediction_hooks")  # fmt: skip
+OF_TPU = "scaffold_fn"
+"""Argument of a spec for TPUs in place of a Scaffold: a function that makes it, or None."""
 HOOKS = frozenset(("training_chief_hooks", "training_hooks", "evaluation_hooks", "prediction_hooks"))
 """Arguments of a spec whose hooks a model of graphs can run."""
 RUN = tuple(
@@ -119,6 +121,8 @@ def _is_run(
             return isinstance(hook, cst.Call) and (script.called(hook) in RUN or simple_name(hook.func) in hooks)
 
         return _are(runs, value, one, parameters)
+    if name == OF_TPU:
+        return isinstance(value, cst.Name)
     made = _made(value, one)
     given = arguments(made, ()) if isinstance(made, cst.Call) and script.called(made) == _SCAFFOLD else None
     loads = given is not None and "init_fn" in given

@@ -14,10 +14,10 @@ from estimator_bridge.compat.source.fixers.graph_functions import DERIVED, OWN, 
 from estimator_bridge.compat.source.fixers.marks import Change, Outcome, UnconvertibleError
 from estimator_bridge.compat.source.fixers.model.flow import Branch, Statement, mode_name, reads_and_writes
 from estimator_bridge.compat.source.fixers.model.function.definitions import Definitions
-from estimator_bridge.compat.source.fixers.model.function.spec_arguments import HOOKS, PARAMETERS, spec_arguments
+from estimator_bridge.compat.source.fixers.model.function.spec_arguments import HOOKS, OF_TPU, PARAMETERS, spec_arguments
 from estimator_bridge.compat.source.fixers.model.layers import is_contrib, is_keras
 from estimator_bridge.compat.source.fixers.model.updates import STEPS
-from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes, simple_name
+from estimator_bridge.compat.source.fixers.script import LOGGERS, SPEC, Script, arguments, code, nodes, parsed, simple_name
 from estimator_bridge.compat.source.fixers.surface import is_respelled
 
 BASE, WITH_SESSION, WITH_HOOKS, OWN_SPEC = "ModelOfGraph", "ModelWithSession", "ModelWithHooks", "EstimatorSpec"
@@ -103,7 +103,7 @@ def keep_whole(script: Script, function: cst.FunctionDef, owner: cst.ClassDef | 
     is_method = owner is not None and function in owner.body.body
     given = function.params.params[is_method:]
     names = [one.name.value for one in given]
-    has_more = function.params.star_kwarg or function.params.kwonly_params or function.decorators
+    has_more = function.params.kwonly_params or function.decorators
     if "mode" not in names or has_more or not isinstance(function.params.star_arg, cst.MaybeSentinel):
         raise UnconvertibleError(function, "the model function", "its arguments must be features, labels, mode and params")
     found = Definitions(script, function)
@@ -148,7 +148,7 @@ def _base(
     if "tensorflow.placeholder" in named:
         message = "nothing feeds it; take the value from the features"
         raise UnconvertibleError(named["tensorflow.placeholder"], "tf.placeholder", message)
-    return WITH_SESSION if "scaffold" in given or LOADS in named else BASE
+    return WITH_SESSION if given & {"scaffold", OF_TPU} or LOADS in named else BASE
 
 
 def hooks_that_run(script: Script) -> frozenset[str]:
@@ -238,17 +238,29 @@ def _check(script: Script, one: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _without_idle_methods(own: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
-    """Yields the nodes of a graph; of a class, its parts but for methods that nothing names, e.g. one that restores variables in a session."""
-    names = {each.attr.value for one in own for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)}
+    """Yields the nodes of a graph; of a class, its parts but for methods that no other part names, e.g. one that restores variables.
+
+    A base class of another module may call any method.
+    """
+    known = {"object", *(one.name.value for one in own if isinstance(one, cst.ClassDef))}
+    pending: list[cst.CSTNode] = []
+    methods: list[cst.FunctionDef] = []
     for one in own:
-        if not isinstance(one, cst.ClassDef) or any(
-            isinstance(each, cst.Name) and each.value == "getattr" for each in nodes(one, cst.Name)
-        ):
-            yield one
-            continue
-        for part in (*one.bases, *one.decorators, *one.body.body):
-            if not isinstance(part, cst.FunctionDef) or part.name.value in names or part.name.value.startswith("__"):
-                yield part
+        parts = (*one.bases, *one.decorators, *one.body.body) if isinstance(one, cst.ClassDef) else (one,)
+        asks = isinstance(one, cst.ClassDef) and (
+            any(simple_name(each) == "getattr" for each in nodes(one, cst.Name))
+            or any(code(base.value) not in known for base in one.bases)
+        )
+        for part in parts:
+            may_be_idle = (
+                part is not one and isinstance(part, cst.FunctionDef) and not asks and not part.name.value.startswith("__")
+            )
+            (methods if may_be_idle else pending).append(part)
+    while pending:
+        yield (one := pending.pop())
+        names = {each.attr.value for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)}
+        pending += [each for each in methods if each.name.value in names]
+        methods = [each for each in methods if each.name.value not in names]
 
 
 def _check_bases(script: Script, one: cst.CSTNode) -> None:
@@ -305,10 +317,16 @@ def own_spec(script: Script, old: cst.Call, new: cst.Call, base: str) -> cst.Cal
         base: Class of the model; one without hooks is given neither those that show values, nor a Scaffold.
     """
     names = arguments(old, PARAMETERS) or {}
-    known = {BASE: PARAMETERS[:6], WITH_SESSION: (*PARAMETERS[:6], "scaffold"), WITH_HOOKS: PARAMETERS}[base]
-    kept = [one for one, name in zip(new.args, names, strict=True) if name in known]
+    known = {BASE: PARAMETERS[:6], WITH_SESSION: (*PARAMETERS[:6], "scaffold", OF_TPU), WITH_HOOKS: (*PARAMETERS, OF_TPU)}[base]
+    kept = [_called_now(one) if name == OF_TPU else one for one, name in zip(new.args, names, strict=True) if name in known]
     kept[-1:] = [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in kept[-1:]]
     return new.with_changes(func=cst.Name(OWN_SPEC), args=kept)
+
+
+def _called_now(argument: cst.Arg) -> cst.Arg:
+    """Returns the Scaffold that a function for TPUs makes, None without one."""
+    made = parsed(f"{code(argument.value)} and {code(argument.value)}()")
+    return argument.with_changes(keyword=cst.Name("scaffold"), value=made)
 
 
 def class_around(whole: WholeFunction, function: cst.FunctionDef, name: str, base: str = BASE) -> cst.ClassDef:
