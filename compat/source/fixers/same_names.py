@@ -40,6 +40,10 @@ _MOVED = {
         for name in ("assert_same_structure", "flatten", "map_structure", "pack_sequence_as")
     },
     "contrib.framework.sort": "sort",
+    **{
+        f"contrib.lookup.{name}": f"lookup.{name}"
+        for name in ("KeyValueTensorInitializer", "TextFileIndex", "TextFileInitializer")
+    },
     "contrib.metrics.set_difference": "sets.difference",
     "contrib.metrics.set_intersection": "sets.intersection",
     "contrib.metrics.set_size": "sets.size",

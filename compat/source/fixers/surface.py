@@ -58,6 +58,7 @@ SAME_CALLS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "contrib.distribute.has_distribution_strategy": ("distribute.has_strategy", 0, ()),
     "contrib.layers.l1_regularizer": ("keras.regularizers.L1", 1, ("scale",)),
     "contrib.layers.l2_regularizer": ("keras.regularizers.L2", 1, ("scale",)),
+    "contrib.lookup.HashTable": ("lookup.StaticHashTable", 2, ("initializer", "default_value", "name")),
     "ceil": ("math.ceil", 1, ("x", "name")),
     "expand_dims": ("expand_dims", 2, ("input", "axis", "name")),
     "gather": ("gather", 2, ("params", "name")),
