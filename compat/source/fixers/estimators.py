@@ -332,6 +332,10 @@ class EstimatorCalls:
             name
             for node in nodes(script.module, cst.FunctionDef, cst.ClassDef, cst.Param, cst.AssignTarget, cst.For, cst.AsName)
             for name in _bound(node)
+        } | {
+            simple_name(one.name)
+            for one in nodes(script.module, cst.ImportAlias)
+            if isinstance(one, cst.ImportAlias) and one.asname is None
         }
         own = {one.name.value for one in nodes(script.module, cst.ClassDef) if isinstance(one, cst.ClassDef)}
         objects = {name for name, value in assigned if isinstance(value, cst.Call) and simple_name(value.func) in own}

@@ -37,6 +37,7 @@ _OWN = {
     "layers.embed_sequence": "embed_sequence",
     **{f"seq2seq.{name}": name for name in _DECODERS},
     "seq2seq.Helper": "HelperOfDecoder",
+    "tensorflow.train.ExponentialMovingAverage": "MovingAverageOfGraph",
     "seq2seq.Decoder": "DecoderOfSteps",
     **{f"rnn.{name}": name for name in _CELLS},
 }
