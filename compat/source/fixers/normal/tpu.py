@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import io
 import re
 import tokenize
@@ -69,8 +70,17 @@ def host_calls(text: str) -> list[ast.FunctionDef]:
     ]
     loads = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
-    hosts = {one.id for one in named if isinstance(one, ast.Name)} - {one.id for one in loads if one not in named}
-    return [one for one in functions if one.name in hosts and one.body[0].lineno > one.lineno]
+    within = {part for one in functions for part in ast.walk(one) if part is not one}  # what others cannot import
+    defined = collections.Counter(one.name for one in functions)
+    asked = {one.id for one in loads if one not in named} | {
+        one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute)
+    }
+    hosts = {one.id for one in named if isinstance(one, ast.Name)} - asked
+    return [
+        one
+        for one in functions
+        if one.name in hosts and defined[one.name] == 1 and one in within and _begins_line(one.body[0], text)
+    ]
 
 
 def _is_for_tpu(node: ast.stmt, following: list[ast.stmt]) -> bool:
@@ -177,8 +187,9 @@ def _without_bodies(text: str, functions: Iterable[ast.FunctionDef]) -> str:
         if first:
             inside = range(first[0].lineno, (one.end_lineno or first[0].lineno) + 1)
             gone = [comments.get(number, "") for number in inside]
+            indent = lines[inside.start - 1][: first[0].col_offset]
             lines[inside.start - 1 : inside.stop - 1] = [
-                f"{' ' * first[0].col_offset}return None{'  ' + gone[0].strip() if gone[0] else ''}",
+                f"{indent}return None{'  ' + gone[0].strip() if gone[0] else ''}",
                 *gone[1:],
             ]
     return "\n".join(lines)

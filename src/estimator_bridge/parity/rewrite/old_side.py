@@ -237,10 +237,10 @@ class _ReferenceHook(TrainHook):
     def _write_set(self) -> None:
         """Writes which variables have other values before the first step than their initializers gave them, but for copies of others."""
         before, after = (self._trace.values(self._call, moment) for moment in ("initialized", "initial"))
-        if self._random_state == randomness.state():  # else they may be drawn, or nothing is saved
+        if self._random_state == randomness.state() and not draws_rows():  # else they may be drawn, or nothing is saved
             old, new = (dict(_digests(prefix)) for prefix in (before, after))
-            counts = Counter(new.values())
-            changed = [name for name in new if old[name] != new[name] and counts[new[name]] == 1]
+            unchanged = {new[name] for name in new if old[name] == new[name]}
+            changed = [name for name in new if old[name] != new[name] and new[name] not in unchanged]
             self._trace.write("set", variables=changed)
         for path in Path(before).parent.glob(f"{Path(before).name}.*"):
             path.unlink()
@@ -400,7 +400,7 @@ def _digests(prefix: str) -> Iterator[tuple[str, bytes]]:
     for name in index.entries:
         value = read_value(index, name)
         if not value.dtype.hasobject:
-            yield name, hashlib.sha256(value.tobytes()).digest()
+            yield name, hashlib.sha256(repr((value.dtype, value.shape)).encode() + value.tobytes()).digest()
 
 
 def _write_structure(trace: Trace, call: str) -> None:

@@ -100,6 +100,7 @@ class Session:
         )  # ends an evaluation or prediction whose batches the script gives one by one
         self._evaluated: set[str] = set()
         self._validated: dict[str, Any] = {}
+        self._going_on: tuple[Any, Any, Any, Any] | None = None  # a model made anew, and its batch, until its first step
 
     @functools.cached_property
     def step(self) -> Any:
@@ -352,8 +353,8 @@ class Session:
             trains: True before a training step of the models.
         """
         if self.has_started:
-            if trains and not any(model is known for model in models for known in self.models):
-                self._go_on(models, optimizers, features, batch)
+            if trains and not self.is_over and not any(model is known for model in models for known in self.models):
+                self._going_on = models, optimizers, features, batch
             return
         given = [id(variable) for thing in [*models, *optimizers] for variable in variables_of(thing)]
         if self.weights is not None and given == self._given:
@@ -386,20 +387,31 @@ class Session:
     def _go_on(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any) -> None:
         """Puts models that go on with the training in the place of those before, if they have the same variables."""
         weights = self._weights_of(models, optimizers, features, batch)
-        if weights is None or self.weights is None or not weights.is_like(self.weights):
+        if weights is None:
+            raise BridgeError(
+                f"The new script makes another model after step {self.index}, whose variables are not known before its training.",
+                expected="a model that a batch builds",
+                fix="Train on with the same model, or build the new one in the script before it trains.",
+            )
+        if self.weights is None or not weights.is_like(self.weights):
             return  # another part of the training, e.g. the other model of a GAN
         self.models, self.optimizers, self.weights = list(models), list(optimizers), weights
         if self.plan.is_free:
             return
         if self.index not in self._anchors:
             raise BridgeError(
-                f"The new script makes another model after step {self.index}, which no values of the old script can be given to.",
-                expected="--anchor-limit that all values fit in",
-                fix="Give a larger --anchor-limit.",
+                f"The new script makes another model after step {self.index}, at which no values of the old script were kept.",
+                expected="values of the old script at each step after which the new one makes a model",
+                fix="Give --anchor 1, with an --anchor-limit that all values fit in.",
             )
         like, name = weights.write(f"again-{self.index}"), f"given-{self.index}"
+        own = [int(optimizer.iterations.numpy()) for optimizer in optimizers]
         report = weights.give_back(self._anchors[self.index], like, name)
-        if lost := weights.changed(report, like, name):
+        lost = weights.changed(report, like, name)
+        now = [int(optimizer.iterations.numpy()) for optimizer in optimizers]
+        if any(map(_reads_count, optimizers)) and own != now:
+            lost.append("the number of updates")
+        if lost:
             self.trace.write("lost", step=self._start + self.index, variables=lost)
 
     def _build(self, model: Any, features: Any, batch: Any) -> None:
@@ -482,6 +494,9 @@ class Session:
         self.write_validation()
         if self.is_over:
             raise SystemExit(0)
+        if self._going_on is not None:  # the script's callbacks may have loaded its values since
+            given, self._going_on = self._going_on, None
+            self._go_on(*given)
         dropout.begin_step()
         self._losses = []
         self._active = True
@@ -674,6 +689,15 @@ class Session:
         self._sites = dropout.needed_sites(graph, loss)
         self._uncounted = [name for name, _ in dropout.refused.get(outer, [])]
         dropout.write_sites(self.trace, self._sites, self._uncounted)
+
+
+def _reads_count(optimizer: Any) -> bool:
+    """Returns True if the number of updates changes what an optimizer does: it has a schedule or bias corrections."""
+    rate = getattr(optimizer, "_learning_rate", None)
+    rate = getattr(optimizer, "learning_rate", None) if rate is None else rate
+    is_schedule = callable(rate) and not isinstance(rate, tf.Variable)
+    hyper = getattr(optimizer, "_hyper", {}).get("learning_rate")
+    return is_schedule or (callable(hyper) and not isinstance(hyper, tf.Variable)) or "dam" in type(optimizer).__name__
 
 
 def is_wrapped(graph: Any) -> bool:

@@ -242,14 +242,14 @@ def _without_idle_methods(own: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
 
     A base class of another module may call any method.
     """
+    named = {simple_name(each) for one in own for each in nodes(one, cst.Name)}
     known = {"object", *(one.name.value for one in own if isinstance(one, cst.ClassDef))}
     pending: list[cst.CSTNode] = []
     methods: list[cst.FunctionDef] = []
     for one in own:
         parts = (*one.bases, *one.decorators, *one.body.body) if isinstance(one, cst.ClassDef) else (one,)
         asks = isinstance(one, cst.ClassDef) and (
-            any(simple_name(each) == "getattr" for each in nodes(one, cst.Name))
-            or any(code(base.value) not in known for base in one.bases)
+            "getattr" in named or any(code(base.value) not in known for base in one.bases)
         )
         for part in parts:
             may_be_idle = (
@@ -258,7 +258,7 @@ def _without_idle_methods(own: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
             (methods if may_be_idle else pending).append(part)
     while pending:
         yield (one := pending.pop())
-        names = {each.attr.value for each in nodes(one, cst.Attribute) if isinstance(each, cst.Attribute)}
+        names = {simple_name(each) for each in nodes(one, cst.Name)}
         pending += [each for each in methods if each.name.value in names]
         methods = [each for each in methods if each.name.value not in names]
 

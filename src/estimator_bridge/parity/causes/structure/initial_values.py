@@ -36,7 +36,11 @@ def read_values(evidence: Evidence) -> Iterator[Cause]:
 
 def set_values(evidence: Evidence) -> Iterator[Cause]:
     """Yields a cause if the old script sets variables before its first step, and the new one trains on from its own initial values."""
-    left = [name for name, pair in _pairs(evidence).items() if name in evidence.old.set and _is_left(evidence, name, pair[1])]
+    left = [
+        name
+        for name, pair in _pairs(evidence).items()
+        if name in evidence.old.set and not _are_near(*pair) and _is_left(evidence, name, pair[1])
+    ]
     if left:
         seen = (
             f"The old script gives {some(left)} other values before its first step, by a hook or a function of its Scaffold; "
