@@ -159,6 +159,15 @@ class Modules:
             file, meaning = other, inner.origin
         return None
 
+    def of_star(self, file: _File, name: str) -> str:
+        """Returns the dotted name of what ``from module import *`` gives a file; empty if none does."""
+        for module, *_ in file.names.stars:
+            dotted = f"{module}{'' if module.endswith('.') else '.'}{name}"
+            found = self.found(file, dotted)
+            if found is not None and (found[1] in found[0].definitions or found[1] in found[0].names.module.bindings):
+                return dotted
+        return ""
+
     def found(self, file: _File, dotted: str) -> tuple[_File, str] | None:
         """Returns the module of a dotted name, and the name in it; the name is empty if it means the module itself."""
         placed = self._placed(file, dotted)
@@ -514,9 +523,10 @@ class _Merging:
     def _imported(self, file: _File, root: str, meaning: str) -> str:
         """Returns the name in the script for a name of a module's own."""
         bindings = file.names.module.bindings.get(root)
-        if not bindings or not meaning:
+        of_star = self._modules.of_star(file, root) if not bindings and meaning.startswith("builtins.") else ""
+        if not meaning or not (bindings or of_star):
             return root
-        origin = bindings[-1].origin
+        origin = bindings[-1].origin if bindings else of_star
         new = root
         others = self._bound.get(root, set())
         found = self._modules.found(file, origin) if origin else (file, root)
@@ -527,7 +537,7 @@ class _Merging:
         if others or root in self._script.local:
             new = f"{file.short_name}_{root}"
         if new not in self._imports:
-            self._imports[new] = self._statement(file, root, origin, bindings[-1].value, new)
+            self._imports[new] = self._statement(file, root, origin, bindings[-1].value if bindings else None, new)
         return new
 
     def _statement(self, file: _File, root: str, origin: str, value: ast.expr | None, new: str) -> str:

@@ -100,6 +100,18 @@ def test_imports_of_everything_are_followed() -> None:
     assert "def build(x, units):" in merged({**FILES, "train.py": script})["train.py"].text
 
 
+def test_what_an_import_of_everything_gives_to_code_that_moves_is_imported() -> None:
+    """A function that makes no layers, and a constant, stay in their module."""
+    blocks = BLOCKS.replace("from . import sizes", "from .sizes import *").replace(
+        "sizes.MORE), _RATE)", "twice(MORE)), _RATE)"
+    )
+    script = merged({**FILES, "net/blocks.py": blocks, "net/sizes.py": "MORE = 1\n\n\ndef twice(x):\n    return 2 * x\n"})[
+        "train.py"
+    ].text
+    assert "from net.sizes import twice\n" in script
+    assert "from net.sizes import MORE\n" in script
+
+
 def test_an_import_of_which_nothing_is_known_may_make_layers() -> None:
     modules = Modules({ROOT / name: text for name, text in FILES.items()}, ROOT)
     path = ROOT / "train.py"

@@ -19,6 +19,8 @@ NOISE = 1e-5
 _COARSER, _UNRELATED = 10.0, 0.3
 _ROUNDING, _SHARE = 4e-7, 1e-3  # an update is known to the rounding of float32 values, and to this share of its own size
 _GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
+_CANCELLED = 2e-6
+"""A gradient is a sum over rows and places that may cancel out: it is known to this share of the largest gradient."""
 _VISIBLE = 0.02
 UNEXPLAINED = 0.1
 """Largest share of a difference that an explanation may leave over."""
@@ -155,7 +157,7 @@ def gradient_fits(old: StepEvidence, new: StepEvidence, applied: bool = False) -
         if name in there and name not in ignored and np.shape(gradient) == np.shape(there[name]):
             value = values.get(name, np.zeros_like(gradient))
             value = value if np.shape(value) == np.shape(gradient) else np.zeros_like(gradient)
-            tolerance = _GRADIENT * max(_size(gradient), _size(there[name])) + 2e-7 * top
+            tolerance = _GRADIENT * max(_size(gradient), _size(there[name])) + _CANCELLED * top
             fits.append(_fit(name, np.shape(gradient), gradient, there[name], value, tolerance))
     return tuple(fits)
 
@@ -170,16 +172,25 @@ def update_fits(old: StepEvidence, new: StepEvidence) -> tuple[Fit, ...]:
     before, after, other = old.before(), old.after(), new.after()
     gradients = old.gradients() or old.applied(), new.gradients()
     ignored, limit = noise(*gradients), NOISE * max(map(_largest, gradients))
+    equal = {fit.name for fit in gradient_fits(old, new) if not fit.differs}
     fits = []
     for name, value in before.items():
         is_float = np.issubdtype(np.asarray(value).dtype, np.floating)
         if name in ignored or name not in after or name not in other or not np.size(value) or not is_float:
             continue
         kept = _above(limit, gradients[0].get(name), gradients[1].get(name), np.shape(value))
+        owner = next((one for one in equal if name == one or name.startswith(f"{one}/")), None)
+        if owner is not None and np.shape(gradients[0][owner]) == np.shape(value):
+            kept &= _alike(gradients[0][owner], gradients[1][owner])
         here, there = (np.asarray(side[name], np.float64) - value for side in (after, other))
         tolerance = _ROUNDING * max(1.0, _size(after[name])) + _SHARE * _size(here)
         fits.append(_fit(name, np.shape(value), here[kept], there[kept], np.asarray(value)[kept], tolerance))
     return tuple(fits)
+
+
+def _alike(old: Any, new: Any) -> Any:
+    """Returns a mask of the elements of equal gradients that rounding leaves alike: an optimizer may divide a small one by its size."""
+    return np.abs(new - old) <= 0.1 * _SHARE * np.maximum(np.abs(old), np.abs(new))
 
 
 def _above(limit: float, old: Any, new: Any, shape: tuple[int, ...]) -> Any:

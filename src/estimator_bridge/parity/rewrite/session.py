@@ -373,6 +373,7 @@ class Session:
 
     def _weights_of(self, models: Sequence[Any], optimizers: Sequence[Any], features: Any, batch: Any) -> Weights | None:
         """Returns the variables of models and optimizers, which it makes; None if none of the models can be built with a batch."""
+        _ = self.step  # made before the graphs of the model, which else would have it among their variables
         for model in models:
             if not getattr(model, "built", True) and id(model) not in self._unbuilt:
                 self._build(model, features, batch)
