@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import known_elements, noise
+from estimator_bridge.parity.causes.measures import gradient_fits, known_elements, noise
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values, set_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
@@ -512,6 +512,22 @@ def test_values_that_the_old_script_sets_before_its_first_step_have_to_be_set(
     causes = set_values(dataclasses.replace(found, old=old_side, new=dataclasses.replace(found.new, steps=new)))
 
     assert [cause.variables for cause in causes] == [("variable",)] * differs
+
+
+@pytest.mark.parametrize(
+    ("shape", "gap", "differs"), [((3, 3, 1, 4), 4e-6, False), ((3, 3, 1, 4), 2e-5, True), ((9, 4), 4e-6, True)]
+)
+def test_gradients_of_convolutions_are_known_as_well_as_those_of_their_biases(
+    shape: tuple[int, ...], gap: float, differs: bool
+) -> None:
+    """They are sums over places that cancel out."""
+    kernel = np.random.RandomState(0).randn(*shape) * 1e-3
+    sides = [
+        StepEvidence(1, 0.5, functools.partial(dict, {"conv/kernel": one, "conv/bias": np.full(4, 0.2)}), dict, dict)
+        for one in (kernel, kernel + gap)
+    ]
+    found = {fit.name: fit.differs for fit in gradient_fits(*sides)}
+    assert found == {"conv/kernel": differs, "conv/bias": False}
 
 
 def test_a_model_that_goes_on_with_other_values_is_named_with_the_step_that_follows() -> None:

@@ -19,8 +19,9 @@ NOISE = 1e-5
 _COARSER, _UNRELATED = 10.0, 0.3
 _ROUNDING, _SHARE = 4e-7, 1e-3  # an update is known to the rounding of float32 values, and to this share of its own size
 _GRADIENT, _LOSS, _LOSS_FLOOR = 1e-4, 1e-5, 2e-6
-_CANCELLED = 2e-6
-"""A gradient is a sum over rows and places that may cancel out: it is known to this share of the largest gradient."""
+_CANCELLED, _IN_PLACES = 2e-6, 3e-5
+"""A gradient is a sum over rows that may cancel out: it is known to this share of the largest gradient. That of a convolution's kernel is one over
+places, too: it is known to this share of its bias's gradient, which cancels out less."""
 _VISIBLE = 0.02
 UNEXPLAINED = 0.1
 """Largest share of a difference that an explanation may leave over."""
@@ -157,7 +158,8 @@ def gradient_fits(old: StepEvidence, new: StepEvidence, applied: bool = False) -
         if name in there and name not in ignored and np.shape(gradient) == np.shape(there[name]):
             value = values.get(name, np.zeros_like(gradient))
             value = value if np.shape(value) == np.shape(gradient) else np.zeros_like(gradient)
-            tolerance = _GRADIENT * max(_size(gradient), _size(there[name])) + _CANCELLED * top
+            of_bias = _of_bias(name, here) if np.ndim(gradient) > 3 else 0.0
+            tolerance = _GRADIENT * max(_size(gradient), _size(there[name])) + max(_CANCELLED * top, _IN_PLACES * of_bias)
             fits.append(_fit(name, np.shape(gradient), gradient, there[name], value, tolerance))
     return tuple(fits)
 
@@ -186,6 +188,14 @@ def update_fits(old: StepEvidence, new: StepEvidence) -> tuple[Fit, ...]:
         tolerance = _ROUNDING * max(1.0, _size(after[name])) + _SHARE * _size(here)
         fits.append(_fit(name, np.shape(value), here[kept], there[kept], np.asarray(value)[kept], tolerance))
     return tuple(fits)
+
+
+def _of_bias(kernel: str, gradients: Mapping[str, Any]) -> float:
+    """Returns the size of the gradient of a kernel's bias; 0 without one."""
+    scope = kernel.rpartition("/")[0]
+    return max(
+        (_size(one) for name, one in gradients.items() if name.rpartition("/")[0] == scope and np.ndim(one) == 1), default=0.0
+    )
 
 
 def _alike(old: Any, new: Any) -> Any:
