@@ -164,8 +164,9 @@ class Modules:
         for module, *_ in file.names.stars:
             dotted = f"{module}{'' if module.endswith('.') else '.'}{name}"
             found = self.found(file, dotted)
-            if found is not None and (found[1] in found[0].definitions or found[1] in found[0].names.module.bindings):
-                return dotted
+            bound = found[0].names.module.bindings.get(found[1]) if found is not None else None
+            if bound or (found is not None and found[1] in found[0].definitions):
+                return (bound and bound[-1].origin) or dotted  # what the module imports itself has its own place
         return ""
 
     def found(self, file: _File, dotted: str) -> tuple[_File, str] | None:

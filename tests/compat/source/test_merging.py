@@ -105,9 +105,13 @@ def test_what_an_import_of_everything_gives_to_code_that_moves_is_imported() -> 
     blocks = BLOCKS.replace("from . import sizes", "from .sizes import *").replace(
         "sizes.MORE), _RATE)", "twice(MORE)), _RATE)"
     )
-    script = merged({**FILES, "net/blocks.py": blocks, "net/sizes.py": "MORE = 1\n\n\ndef twice(x):\n    return 2 * x\n"})[
-        "train.py"
-    ].text
+    script = merged(
+        {
+            **FILES,
+            "net/blocks.py": blocks,
+            "net/sizes.py": "import tensorflow as tf\n\nMORE = 1\n\n\ndef twice(x):\n    return 2 * x\n",
+        }
+    )["train.py"].text
     assert "from net.sizes import twice\n" in script
     assert "from net.sizes import MORE\n" in script
 
