@@ -101,6 +101,8 @@ def in_normal_form(script: Script, shim: bool = False, imported: Collection[str]
         'import tensorflow as tf; from tensorflow.contrib import rnn as r; tf.contrib.rnn.GRUCell(3)'
         >>> in_normal_form(Script("import tensorflow as tf; from tensorflow.python.ops import math_ops; math_ops.cast(x, t)"))
         'import tensorflow as tf; from tensorflow.python.ops import math_ops; tf.cast(x, t)'
+        >>> in_normal_form(Script("import tensorflow as tf; sizes = [d.value for d in x.get_shape()[1:]] + [x.shape[0].value]"))
+        'import tensorflow as tf; sizes = [d for d in x.get_shape()[1:]] + [x.shape[0]]'
         >>> in_normal_form(Script("import tensorflow as tf\ndef net(x, mode: tf.estimator.ModeKeys) -> tf.Tensor: return x"))
         'import tensorflow as tf\ndef net(x, mode: str) -> tf.Tensor: return x'
     """
@@ -116,6 +118,7 @@ class _NormalForm(cst.CSTTransformer):
         self._named: dict[cst.CSTNode, str] = {}  # losses that only the collection keeps
         self._updated = dict(updates(script.module))
         self._originals = names_of_originals(script)
+        self._sizes = frozenset(_sizes(script.module))
         self._aliases = dict(_aliases(script, imported))
         taken = {simple_name(one) for one in nodes(script.module, cst.Name)}
         drawn = re.findall(r"\.((?:xavier|variance_scaling)_initializer\w*\(.*)", script.module.code)
@@ -153,7 +156,7 @@ class _NormalForm(cst.CSTTransformer):
         return new.with_changes(annotation=cst.Name("str")) if name == _MODES else None
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
-        if original_node.attr.value == "value" and _is_dimension(original_node.value):
+        if original_node in self._sizes:
             return updated_node.value
         operation = updated_node.value if original_node.attr.value == "name" else None
         if isinstance(operation, cst.Attribute) and operation.attr.value == "op":  # variables have none outside of a graph
@@ -392,12 +395,37 @@ def _applies(call: cst.CSTNode) -> bool:
     return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "apply"
 
 
-def _is_dimension(node: cst.BaseExpression) -> bool:
-    """Returns True for one dimension of a shape, ``x.shape[1]`` or ``x.get_shape()[1]``: a number, of which TensorFlow 1 made an object."""
-    shape = node.value if isinstance(node, cst.Subscript) else None
-    owner = shape.func if isinstance(shape, cst.Call) and not shape.args else shape
-    asked = "get_shape" if isinstance(shape, cst.Call) else "shape"
-    return isinstance(owner, cst.Attribute) and owner.attr.value == asked
+def _sizes(module: cst.Module) -> Iterator[cst.CSTNode]:
+    """Yields the ``.value`` of one dimension of a shape, ``x.shape[1].value``, or in a loop over them: a number, of which TensorFlow 1 made an object."""
+    for function in (module, *nodes(module, cst.FunctionDef)):
+        assigned: dict[str, list[cst.BaseExpression]] = {}
+        for one in nodes(function, cst.Assign):
+            if isinstance(one, cst.Assign):
+                assigned.setdefault(simple_name(one.targets[0].target), []).append(one.value)
+        shapes = {name for name, values in assigned.items() if name and all(_is_shape(value, ()) for value in values)}
+        for one in nodes(function, cst.Attribute):
+            size = one.value if isinstance(one, cst.Attribute) and one.attr.value == "value" else None
+            if isinstance(size, cst.Subscript) and _is_shape(size.value, shapes):
+                yield one
+        for loop in nodes(function, cst.ListComp, cst.GeneratorExp, cst.For):
+            every = loop if isinstance(loop, cst.For) else loop.for_in  # type: ignore[attr-defined]  # of both comprehensions
+            inside = loop.body if isinstance(loop, cst.For) else loop
+            if _is_shape(every.iter, shapes):
+                name = simple_name(every.target)
+                yield from (
+                    one
+                    for one in nodes(inside, cst.Attribute)
+                    if isinstance(one, cst.Attribute) and one.attr.value == "value" and name and simple_name(one.value) == name
+                )
+
+
+def _is_shape(node: cst.BaseExpression, shapes: Collection[str]) -> bool:
+    """Returns True for ``x.shape``, ``x.get_shape()``, a name of one, and for a part of one."""
+    if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Slice):
+        return _is_shape(node.value, shapes)
+    owner = node.func if isinstance(node, cst.Call) and not node.args else node
+    asked = "get_shape" if isinstance(node, cst.Call) else "shape"
+    return simple_name(node) in shapes or (isinstance(owner, cst.Attribute) and owner.attr.value == asked)
 
 
 def _named_values(function: cst.FunctionDef) -> dict[cst.CSTNode, str]:
