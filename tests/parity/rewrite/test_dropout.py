@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
+from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.parity.causes.cause import CauseName
-from estimator_bridge.parity.rewrite.dropout import Site, stacking_axes
+from estimator_bridge.parity.rewrite.dropout import Site, occurrences, stacking_axes, with_places
 from estimator_bridge.parity.rewrite.judging import unlike_turns
 from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.run import compare_rewrite
@@ -136,3 +138,41 @@ def test_a_rewrite_draws_the_masks_of_the_turns_of_the_old_loop(arguments: tuple
     assert any(
         "for each turn of a loop. Old: 1 of [batch, 3] in a loop; new: 5 of [batch, 3]." in note for note in result.notes
     ) is (verdict == "not comparable")
+
+
+def test_masks_of_one_shape_are_paired_by_the_variables_before_and_behind_them() -> None:
+    """Two of the batch itself, one behind the first of the layers that read these, and one of both layers' sum."""
+    found = []
+    for order in ("first", "second"), ("second", "first"):
+        with tf.Graph().as_default() as graph:
+            batch = tf.compat.v1.placeholder(tf.float32, [None, 4])
+            variables = {name: tf.compat.v1.get_variable(name, [4, 4]) for name in ("first", "second", "last")}
+
+            def mask(draws: list[Any], x: Any) -> Any:
+                draws.append(tf.random.uniform(tf.shape(x)))
+                return x * tf.cast(draws[-1] >= 0.5, tf.float32)
+
+            draws: list[Any] = []
+            of = {name: mask(draws, batch) @ variables[name] for name in order}
+            names = [f"before {name}" for name in order]
+            loss = tf.reduce_sum(mask(draws, mask(draws, of["first"]) + of["second"]) @ variables["last"])
+            sites = [
+                Site((4,), 0.5, draw=draw.op, number=name) for draw, name in zip(draws, [*names, "both", "one"], strict=True)
+            ]
+            read = {variable.op: name for name, variable in variables.items()}
+            found.append(with_places(sites, graph, upstream([loss.op]), read))
+
+    numbers = dict(occurrences(found[1], found[0]))
+    assert numbers == {"before first": 0, "before second": 1, "both": 2, "one": 3}
+    assert dict(occurrences(found[0])) == numbers
+    assert dict(occurrences(found[1])) == {"before second": 0, "before first": 1, "both": 2, "one": 3}, (
+        "without places, by order"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+def test_branches_that_keras_executes_in_another_order_get_their_own_masks() -> None:
+    result = compare_rewrite(Script(str(DATA / "branches_old.py")), RewritePlan(Script(str(DATA / "branches_new.py"))))
+
+    assert result.verdict == "equal", result.findings

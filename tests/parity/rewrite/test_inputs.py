@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.input_findings import judge_inputs
-from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_shuffles
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, graph_draws, graph_shuffles
 from estimator_bridge.parity.values import rounded
 
 ROWS = np.random.RandomState(0).rand(400, 3).astype(np.float32)
@@ -239,3 +239,69 @@ def test_the_tensor_that_makes_rows_unequal_is_named(tmp_path: Path) -> None:
     findings, _ = judge_inputs(new)
     assert "features/size has hardly a value in common with it, and 0.1 times its standard deviation" in findings[0].message
     assert "age" not in findings[0].message
+
+
+def compared(tmp_path: Path, own: list[Any], old: list[Any], is_drawn: bool = False) -> list[str]:
+    new, inputs = Trace(tmp_path), Inputs(is_drawn)
+    new.make()
+    for here, there in zip(own, old, strict=True):
+        inputs.add(here, there)
+        inputs.add_training(here, there)
+    inputs.write(new)
+    return [finding.message for finding in judge_inputs(new)[0]]
+
+
+def batches(features: Any, labels: Any, order: Any = None) -> list[Any]:
+    order = np.arange(len(labels)) if order is None else order
+    return [(features[rows], labels[rows]) for rows in np.split(order, 20)]
+
+
+def test_a_tensor_that_differs_while_another_is_equal_is_a_finding(tmp_path: Path) -> None:
+    own, old = batches(np.sqrt(ROWS), LABELS), batches(ROWS, LABELS)
+    padded = batches(np.pad(ROWS, [(0, 0), (0, 1)]), LABELS)
+
+    assert compared(tmp_path / "values", own, old) == [
+        "The new script's own input gives other values: features differs in 20 of 20 batches, whose rows are in the old script's order."
+    ]
+    assert not compared(tmp_path / "drawn", own, old, is_drawn=True), "images may be turned at random"
+    assert not compared(tmp_path / "padded", padded, batches(ROWS, LABELS)), "sequences may be padded to other lengths"
+    few = LABELS % 3
+    other_order = compared(tmp_path / "order", batches(np.sqrt(ROWS), few, LABELS[::-1]), batches(ROWS, few))
+    assert not other_order, "labels do not tell which rows are the same"
+
+
+def test_a_tensor_that_differs_in_rows_that_are_equal_else_is_a_finding(tmp_path: Path) -> None:
+    order = np.random.RandomState(3).permutation(400)
+    few = (LABELS % 3 == 0).astype(np.int64)
+    own, old = batches(ROWS, np.roll(few, 1), order), batches(ROWS, few)
+    two = [
+        ({"a": ROWS[rows, 0], "b": ROWS[rows, 0] > 0.5}, {"x": few[rows], "y": LABELS[rows] % 2})
+        for rows in np.split(order, 20)
+    ]
+    swapped = [(features, {"x": labels["y"], "y": labels["x"]}) for features, labels in two][::-1]
+    coarse = batches((ROWS[:, :1] * 4).astype(np.int64), few, order)
+
+    (message,) = compared(tmp_path / "labels", own, old)
+    assert "labels differs in 266 of 400 rows whose other tensors are the old script's" in message
+    assert "labels differs in 181 of 382 rows" in compared(tmp_path / "two", swapped, two)[0]
+    assert not compared(tmp_path / "same", batches(ROWS, few, order), old)
+    assert not compared(tmp_path / "coarse", coarse, batches((ROWS[:, :1] * 4).astype(np.int64), few)), (
+        "rows are not told apart"
+    )
+    assert not compared(tmp_path / "drawn", own, old, is_drawn=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [(shuffled, False), (unchanged, False), (mapped, True), (from_python, None), (lambda _: queued(), True)],
+)
+def test_values_of_batches_are_drawn_by_tensorflow_by_python_or_not_at_all(change: Any, expected: bool | None) -> None:
+    with tf.Graph().as_default() as graph:
+        batch = tf.compat.v1.data.make_one_shot_iterator(change(tf.data.Dataset.range(9))).get_next()
+        tf.random.uniform([])  # of a model
+
+        assert graph_draws(graph, [batch]) is expected
+
+
+def queued() -> Any:
+    return tf.data.Dataset.range(9).map(lambda x: tf.image.random_brightness(tf.fill([2, 2, 1], tf.cast(x, tf.float32)), 0.5))

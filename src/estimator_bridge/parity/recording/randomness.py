@@ -173,6 +173,11 @@ def state() -> tuple[Any, ...]:
     return random.getstate(), len(_generators), len(_shuffles), repr(np.random.get_state())
 
 
+def may_have_drawn(since: tuple[Any, ...]) -> bool:
+    """Returns True if a global generator has drawn since ``state`` gave a value, or one that the script made may have."""
+    return bool(_generators) or state() != since
+
+
 def draws_values() -> bool:
     """Returns True if the script may have drawn values with NumPy, such as initial ones."""
     return draws_rows() or bool(_generators)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import zlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +21,7 @@ from tensorflow.python.framework import tensor_util
 
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.parity.recording.trace import Trace
+from estimator_bridge.parity.rewrite.forward_pass.neighbours import places
 from estimator_bridge.runtime.graph_values import GraphValues
 from estimator_bridge.runtime.patching import wrap
 
@@ -44,6 +46,7 @@ class Site:
         axis: Axis along which the mask stacks those of the turns of the other side's innermost loop; None if it stacks none.
         draw: Operation that draws the mask; None in eager execution.
         number: Tensor with the occurrence, which can be changed; None in eager execution.
+        place: Digests of the names of the variables before it, and of the next behind it; None if they are not known.
     """
 
     shape: tuple[int | None, ...] | None
@@ -53,6 +56,7 @@ class Site:
     axis: int | None = None
     draw: Any = None
     number: Any = None
+    place: tuple[int, ...] | None = None
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -120,22 +124,26 @@ def write_sites(trace: Trace, found: Sequence[Site], loops: Sequence[str]) -> No
         found: Sites that the step runs.
         loops: Names of those that keep their own random numbers.
     """
-    masks = [[site.shape, site.rate, site.loops] for site in found if site.what == DROPOUT]
+    masks = [[site.shape, site.rate, site.loops, site.place] for site in found if site.what == DROPOUT]
     trace.write("dropout", sites=masks, loops=loops)
-    trace.write("draws", sites=[[site.shape, site.what, site.loops] for site in found if site.what != DROPOUT])
+    trace.write("draws", sites=[[site.shape, site.what, site.loops, site.place] for site in found if site.what != DROPOUT])
 
 
 def read_sites(trace: Trace) -> list[Site]:
-    """Returns what the training steps of a side draw, each kind once.
+    """Returns what the training steps of a side draw, in order; of several trainings, what each has more than those before.
 
     Args:
         trace: Trace of the side.
     """
-    masks = [
-        Site(_tuple(shape), rate, loops=loops) for event in trace.events("dropout") for shape, rate, loops in event["sites"]
-    ]
-    draws = [Site(_tuple(shape), None, what, loops) for event in trace.events("draws") for shape, what, loops in event["sites"]]
-    return list(dict.fromkeys([*masks, *draws]))
+    found: list[Site] = []
+    for event in trace.events("dropout", "draws"):
+        is_dropout = event["event"] == "dropout"
+        drawn = [
+            Site(_tuple(shape), what if is_dropout else None, DROPOUT if is_dropout else what, loops, place=_tuple(place))
+            for shape, what, loops, place in event["sites"]
+        ]
+        found += (Counter(drawn) - Counter(found)).elements()
+    return found
 
 
 def read_rows(trace: Trace) -> int | None:
@@ -149,8 +157,8 @@ def read_rows(trace: Trace) -> int | None:
     return int(sizes.pop()) if len(sizes) == 1 else None
 
 
-def _tuple(shape: list[int | None] | None) -> tuple[int | None, ...] | None:
-    return None if shape is None else tuple(shape)
+def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
 
 
 def _fit(one: tuple[int | None, ...] | None, other: tuple[int | None, ...] | None) -> bool:
@@ -346,21 +354,50 @@ def _stacked(axis: int, key: Any, now: Any, shape: Any, sample: functools.partia
     return tf.ensure_shape(tf.transpose(masks, order), static)
 
 
-def occurrences(found: list[Site]) -> list[tuple[Any, int]]:
+def occurrences(found: Sequence[Site], others: Sequence[Site] = ()) -> list[tuple[Any, int]]:
     """Returns the tensor with the occurrence of each site, and its occurrence among the sites of its kind.
 
     Args:
         found: Sites that a training step runs, in order. A graph may have others: Keras builds a layer twice in a TensorFlow 1 graph.
+        others: Sites of the other side, in order; those at the same places get the same occurrences.
     """
-    seen: Counter[tuple[Any, ...]] = Counter()
-    numbers = []
-    for site in found:
-        numbers.append((site.number, seen[site.kind]))
-        seen[site.kind] += 1
+    numbers: list[tuple[Any, int]] = []
+    for kind in dict.fromkeys(site.kind for site in found):
+        own, other = ([site for site in side if site.kind == kind] for side in (found, others))
+        numbers += zip((site.number for site in own), _places_among(own, other), strict=True)
     return numbers
 
 
-def needed_sites(graph: Any, loss: Any) -> list[Site]:
+def _places_among(own: Sequence[Site], others: Sequence[Site]) -> list[int]:
+    """Returns the number of the other side's site at the place of each; where places do not tell, the sites are in one order."""
+    for parts in (2, 1):  # variables before and behind the site, or those before it alone
+        here, there = ([site.place and site.place[:parts] for site in side] for side in (own, others))
+        if None not in here and Counter(here) == Counter(there):
+            left = defaultdict(list)
+            for number, place in enumerate(there):
+                left[place].append(number)
+            return [left[place].pop(0) for place in here]
+    return list(range(len(own)))
+
+
+def with_places(found: list[Site], graph: Any, forward: Collection[Any], names: Mapping[Any, str]) -> list[Site]:
+    """Returns sites with their places, if several are of one kind.
+
+    Args:
+        found: Sites that a training step runs.
+        graph: Graph of the step; places in its functions are not known.
+        forward: Operations on which its loss depends.
+        names: Operation that gives a variable -> name of the variable.
+    """
+    if len({site.kind for site in found}) == len(found):
+        return found
+    known = places([site.draw for site in found if site.draw.graph is graph], forward, names)
+    return [dataclasses.replace(site, place=known.get(site.draw)) for site in found]
+
+
+def needed_sites(
+    graph: Any, loss: Any, others: Sequence[Site] = (), names: Mapping[int, str] = MappingProxyType({})
+) -> list[Site]:
     """Returns the sites of a training step on which a loss depends, and corrects their occurrences.
 
     Keras draws masks that nothing reads: those of a cell's other gates, and those of a call that only says what the cell returns.
@@ -368,8 +405,10 @@ def needed_sites(graph: Any, loss: Any) -> list[Site]:
     Args:
         graph: Graph of the function that asks for gradients. Those of the losses of one step add up.
         loss: Loss of which it asks for them.
+        others: Sites of the other side, in order.
+        names: ``id`` of a variable's handle -> its name on the other side.
     """
-    outer = outermost(graph)
+    outer, innermost = outermost(graph), graph
     found, around = sites.get(outer, []), []
     while graph is not None:
         around.append(graph)
@@ -382,8 +421,9 @@ def needed_sites(graph: Any, loss: Any) -> list[Site]:
             needed |= upstream([loss.op], _is_of_shapes)
         else:  # it is not complete
             needed |= {site.draw for site in found if site.draw.graph is made_in}
-    kept = [site for site in found if site.draw in needed]
-    for tensor, number in occurrences(kept):
+    read = {inner.op: names[id(given)] for given, inner in getattr(innermost, "captures", ()) if id(given) in names}
+    kept = with_places([site for site in found if site.draw in needed], innermost, needed, read)
+    for tensor, number in occurrences(kept, others):
         tensor.op._set_attr("value", attr_value_pb2.AttrValue(tensor=tf.make_tensor_proto(number, tf.int64)))
     return kept
 

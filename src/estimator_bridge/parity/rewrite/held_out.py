@@ -1,17 +1,14 @@
-"""The recorded batches of an evaluation or prediction beside the script's own, whose size may be another one; and the rows of batches."""
+"""The recorded batches of an evaluation or prediction beside the script's own, whose size may be another one."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from estimator_bridge.parity.rewrite.inputs import Inputs
-from estimator_bridge.parity.values import rounded
-from estimator_bridge.runtime.batch_digest import batch_digest
+from estimator_bridge.parity.rewrite.inputs import Inputs, rounded_rows
 
 
 class HeldOut:
@@ -64,26 +61,8 @@ class HeldOut:
             yield batch
 
 
-def rows_of(arrays: Sequence[Any]) -> tuple[int, list[int]]:
-    """Returns the number of rows of a batch, and their digests; one digest of all if they cannot be told apart."""
-    rows = next((len(array) for array in arrays if array.ndim), 1)
-    if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
-        return rows, [int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))]
-    return rows, [zlib.crc32(b"".join(_bytes(array[row]) for array in arrays)) for row in range(rows)]
-
-
 def count_rows(batch: Any) -> int | None:
     """Returns the number of rows of a batch; None if its tensors do not tell, e.g. sparse ones."""
     tensors = tf.nest.flatten(batch, expand_composites=True)
     sizes = {np.shape(tensor)[0] for tensor in tensors if np.ndim(tensor)}
     return sizes.pop() if len(sizes) == 1 and len(tensors) == len(tf.nest.flatten(batch)) else None
-
-
-def rounded_rows(batch: Any) -> list[int]:
-    """Returns the digests of a batch's rows, which rounding has not changed."""
-    return rows_of([rounded(np.asarray(value)) for value in tf.nest.flatten(batch, expand_composites=True)])[1]
-
-
-def _bytes(value: Any) -> bytes:
-    array = np.asarray(value)
-    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()

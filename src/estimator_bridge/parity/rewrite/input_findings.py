@@ -41,21 +41,26 @@ def other_values(new: Trace) -> tuple[str, ...]:
     Args:
         new: Trace of the new side.
     """
-    event: dict[str, Any] = next(new.events("inputs"), {"spreads": {}, "lines": {}})
-    lines = [
-        f"{name} is {slope:.4g} x the old script's" + (f" {offset:+.4g}" if offset else "")
-        for name, (slope, offset) in event["lines"].items()
-    ]
-    far = [text for name, text in _far(event["spreads"]) if name not in event["lines"]]
-    if (distinct := event.get("others", 0)) and not lines and not far:
-        apart = [
+    event: dict[str, Any] = next(new.events("inputs"), {})
+    texts = {
+        name: f"{name} is {slope:.4g} x the old script's" + (f" {offset:+.4g}" if offset else "")
+        for name, (slope, offset) in event.get("lines", {}).items()
+    }
+    apart = {
+        name: f"{name} differs in {others} of {seen} batches, whose rows are in the old script's order"
+        for name, (others, seen) in event.get("tensors", {}).items()
+    } or {
+        name: f"{name} differs in {others} of {seen} rows whose other tensors are the old script's"
+        for name, (others, seen) in event.get("parts", {}).items()
+    }
+    texts = dict(_far(event.get("spreads", {}))) | apart | texts
+    if (distinct := event.get("others", 0)) and not texts:
+        without = [
             f"; {name} has hardly a value in common with it, and {ratio:.3g} times its standard deviation"
             for name, ratio in event.get("apart", {}).items()
         ]
-        if event.get("common_features"):
-            return (f"the features of its {distinct} rows are the old script's, but their labels are others",)
-        return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too{''.join(apart)}",)
-    return (*lines, *far)
+        return (f"none of its {distinct} rows is one of the old script's, whose batches repeat theirs, too{''.join(without)}",)
+    return tuple(texts.values())
 
 
 def other_evaluations(new: Trace) -> tuple[str, ...]:

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.parity.causes.structure.batches import MANY_SIZES
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
+from estimator_bridge.parity.values import rounded
+from estimator_bridge.runtime.batch_digest import batch_digest
 
 MOST = 200  # batches that are looked at
 MOST_ROWS = 20_000  # rows and values that are kept
 TRAINING = "training"
-FEATURES = "features of the training"
 ENOUGH = 1000  # values of a tensor to judge their spread
 FEW = 0.05  # share of values that may be common by chance
 AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
 PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
 _UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
+_ENOUGH_BATCHES = 4  # distinct ones of a tensor, to tell that both sides read their rows in one order
+_ENOUGH_ROWS = 20  # rows of both sides, to judge what they have in one tensor
+_BY_CHANCE = 0.05  # share of rows that may be equal but for one tensor
 _UNEXPLAINED, _APART = 1e-8, 1e-3  # of the variance, that a line leaves over; of slope and offset
 
 
@@ -86,10 +92,39 @@ class SpreadPair:
         return [slope, offset] if is_line and is_other else None
 
 
-class Inputs:
-    """Compares own batches with recorded ones, in the structure of the new script."""
+@dataclasses.dataclass
+class TensorPair:
+    """A tensor of both sides' batches, as long as these have as many rows.
 
-    def __init__(self) -> None:
+    Attributes:
+        others: Number of batches in which it differs by more than rounding.
+        digests: Digests of the values that a batch of the old script has.
+        has_other_shape: True if a batch has another shape, e.g. is padded to another length.
+    """
+
+    others: int = 0
+    digests: set[int] = dataclasses.field(default_factory=set)
+    has_other_shape: bool = False
+
+    def add(self, own: Any, old: Any) -> None:
+        """Adds an array of each side."""
+        self.has_other_shape |= own.shape != old.shape
+        if not self.has_other_shape:
+            self.others += not _are_close(own, old)
+            self.digests.add(zlib.crc32(_bytes(old)))
+
+
+class Inputs:
+    """Compares own batches with recorded ones, in the structure of the new script.
+
+    Args:
+        is_drawn: True if values of the old script's batches may be random, e.g. of images that are turned.
+    """
+
+    def __init__(self, is_drawn: bool = False) -> None:
+        self._is_drawn = is_drawn
+        self._tensors: dict[str, TensorPair] = defaultdict(TensorPair)
+        self._digests: tuple[list[Any], list[Any]] = ([], [])  # of each row and tensor of the training
         self._seen = self._equal = 0
         self._other_size: tuple[int, int, int] | None = (
             None  # number of the first batch with other rows, and both numbers of rows
@@ -113,6 +148,42 @@ class Inputs:
         """Keeps the digests of the rows of one batch of each, of the training or of an evaluation."""
         for rows, more in zip(self._rows_of[call], (own, recorded), strict=True):
             rows.update(more)
+
+    def add_training(self, own: Any, recorded: Any) -> None:
+        """Keeps the digests of the rows of one training batch of each, and of their tensors."""
+        here, there = (row_digests(_rounded(side)) for side in (own, recorded))
+        self.add_rows(_whole_rows(here), _whole_rows(there))
+        if sum(map(len, self._digests[0])) < MOST_ROWS:
+            self._digests[0].append(here)
+            self._digests[1].append(there)
+
+    def _other_tensors(self) -> dict[str, list[int]]:
+        """Returns the tensors with other values in batches whose order another tensor shows to be the old script's: in how many of them."""
+        if self._is_drawn:
+            return {}
+        enough = max(_ENOUGH_BATCHES, self._seen / 2)
+        if not any(not pair.others and len(pair.digests) >= enough for pair in self._tensors.values()):
+            return {}
+        return {
+            name: [pair.others, self._seen] for name, pair in self._tensors.items() if pair.others and not pair.has_other_shape
+        }
+
+    def _other_parts(self) -> dict[str, list[int]]:
+        """Returns the tensors that differ in rows that both sides have but for them: in how many of how many."""
+        own, old = (np.concatenate(side) if len({part.shape[1] for part in side}) == 1 else None for side in self._digests)
+        names = list(self._tensors)
+        if self._is_drawn or own is None or old is None or own.shape[1] != len(names) or old.shape[1] != len(names):
+            return {}
+        labels = [name for name in names if name.startswith("labels")]
+        groups = {name: [name] for name in names} | ({"labels": labels} if len(labels) > 1 else {})
+        groups = {name: group for name, group in groups.items() if not any(self._tensors[one].has_other_shape for one in group)}
+        found = {}
+        for name, group in groups.items():
+            columns = [names.index(one) for one in group]
+            wrong, all_rows = _rows_with_another_part(own, old, columns) if len(columns) < len(names) else (0, 0)
+            if wrong:
+                found[name] = [wrong, all_rows]
+        return found
 
     def has_room(self, call: str) -> bool:
         """Returns False for an evaluation with so many rows that the further ones are not kept, so that nothing is said of it."""
@@ -170,6 +241,8 @@ class Inputs:
             if own_size != old_size and not self._other_size:
                 self._other_size = self._seen, own_size, old_size
         for name, (here, there) in zip(names, pairs, strict=True):
+            if not self._other_size:
+                self._tensors[name].add(here, there)
             if np.issubdtype(here.dtype, np.number) and np.issubdtype(there.dtype, np.number):
                 self._floats |= {name} if np.issubdtype(there.dtype, np.floating) else set()
                 self._spreads.setdefault(name, SpreadPair()).add(here, there)
@@ -197,13 +270,72 @@ class Inputs:
                 spreads=spreads,
                 lines=lines,
                 others=distinct,
-                common_features=bool(self._rows_of[FEATURES][0].keys() & self._rows_of[FEATURES][1].keys()),
+                tensors=self._other_tensors(),
+                parts=self._other_parts(),
                 apart=self._apart() if distinct else {},
                 evaluations=self._other_evaluations(),
                 rows=len(self._own_rows),
                 shared=shared,
                 other_size=self._other_size if min(map(len, self._sizes)) < MANY_SIZES else None,
             )
+
+
+def rows_of(arrays: Sequence[Any]) -> tuple[int, list[int]]:
+    """Returns the number of rows of a batch, and their digests; one digest of all if they cannot be told apart."""
+    rows = next((len(array) for array in arrays if array.ndim), 1)
+    return rows, _whole_rows(row_digests(arrays))
+
+
+def row_digests(arrays: Sequence[Any]) -> Any:
+    """Returns the digests of a batch as an array, [rows, tensors]; one digest, [1, 1], if rows cannot be told apart."""
+    rows = next((len(array) for array in arrays if array.ndim), 1)
+    if any(array.ndim == 0 or len(array) != rows for array in arrays):  # e.g. the components of sparse tensors
+        return np.array([[int(batch_digest([tf.convert_to_tensor(array) for array in arrays]))]])
+    found = [[zlib.crc32(_bytes(row), number) for row in array] for number, array in enumerate(arrays)]
+    return np.array(found, np.int64).T
+
+
+def _whole_rows(digests: Any) -> list[int]:
+    return [zlib.crc32(row.tobytes()) for row in digests]
+
+
+def rounded_rows(batch: Any) -> list[int]:
+    """Returns the digests of a batch's rows, which rounding has not changed."""
+    return rows_of(_rounded(batch))[1]
+
+
+def _rounded(batch: Any) -> list[Any]:
+    return [rounded(np.asarray(value)) for value in tf.nest.flatten(batch, expand_composites=True)]
+
+
+def _bytes(value: Any) -> bytes:
+    array = np.asarray(value)
+    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+
+
+def _are_close(own: Any, old: Any) -> bool:
+    if not all(np.issubdtype(side.dtype, np.floating) for side in (own, old)):
+        return bool(np.array_equal(own, old))
+    return bool(np.allclose(own, old, _APART, _APART**2 * np.abs(old).max(initial=0.0), equal_nan=True))
+
+
+def _rows_with_another_part(own: Any, old: Any, columns: list[int]) -> tuple[int, int]:
+    """Returns how many rows of both sides differ in some tensors alone, and how many are equal in the others; 0 if so by chance.
+
+    Args:
+        own, old: Digests of each side, [rows, tensors].
+        columns: Numbers of these tensors.
+    """
+    pairs = [
+        set(zip(np.delete(side, columns, 1).sum(1).tolist(), side[:, columns].sum(1).tolist(), strict=True))
+        for side in (own, old)
+    ]
+    parts = Counter(others for others, _ in pairs[1])
+    ambiguous = sum(count > 1 for count in parts.values()) / len(parts)
+    matched = [pair for pair in pairs[0] if pair[0] in parts]
+    wrong = sum(pair not in pairs[1] for pair in matched)
+    is_other = len(matched) >= _ENOUGH_ROWS and wrong / len(matched) > _BY_CHANCE + 5 * ambiguous
+    return (wrong if is_other else 0), len(matched)
 
 
 def dataset_shuffles(dataset: Any) -> bool | None:
@@ -224,3 +356,18 @@ def graph_shuffles(graph: Any) -> bool | None:
         return True
     may = any(part in kind for kind in kinds if "Dataset" in kind or "PyFunc" in kind for part in _UNORDERED)
     return None if may or "RandomShuffle" in kinds else False
+
+
+def graph_draws(graph: Any, batch: Sequence[Any]) -> bool | None:
+    """Returns True if TensorFlow may draw values of a batch, False if nothing does; None if Python may.
+
+    Args:
+        graph: Graph of the script's input.
+        batch: Tensors of the batch.
+    """
+    functions = graph.as_graph_def().library.function
+    kinds = {op.type for op in upstream([tensor.op for tensor in batch])} | {
+        node.op for one in functions for node in one.node_def
+    }
+    found = [part for part in _UNORDERED if any(part in kind and "Shuffle" not in kind for kind in kinds)]
+    return None if found == ["PyFunc"] else bool(found)

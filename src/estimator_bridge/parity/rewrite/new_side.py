@@ -37,8 +37,8 @@ def prepare(trace: Trace, old: Trace, plan: RewritePlan) -> Callable[[], None]:
             "The new script's steps are not seen in graphs, as where a tf.function loops over batches: its functions ran eagerly. "
             "What Python computes once, when a graph is made, they computed in each step; that it does no harm was not compared."
         )
-    others, rows = dropout.read_sites(old), dropout.read_rows(old)
-    dropout.equalise(session.read_step, feeds=False, trains=lambda: session.in_step, others=others, rows=rows)
+    rows = dropout.read_rows(old)
+    dropout.equalise(session.read_step, feeds=False, trains=lambda: session.in_step, others=session.old_sites, rows=rows)
     models.intercept(session, tf_keras)
     tapes.intercept(session, tf_keras)
     loops.intercept(session, tf_keras)

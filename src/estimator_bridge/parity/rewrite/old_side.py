@@ -30,7 +30,7 @@ from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, sour
 from estimator_bridge.parity.rewrite.forward_pass.ties import tied_rows
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
-from estimator_bridge.parity.rewrite.inputs import graph_shuffles
+from estimator_bridge.parity.rewrite.inputs import graph_draws, graph_shuffles
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan, anchor_distance
 from estimator_bridge.parity.values import read_value
 from estimator_bridge.runtime.estimator_calls import EvaluateCall, TrainCall
@@ -220,9 +220,13 @@ class _ReferenceHook(TrainHook):
         )
         in_step = set(upstream([self._loss.op, operation(spec_of(graph).train_op)], lambda op: False))
         sites = [site for site in dropout.sites.get(graph, []) if site.draw.graph is not graph or site.draw in in_step]
+        trained = {v.op: _saved_name(v) for v in v1.trainable_variables()}
+        sites = dropout.with_places(sites, graph, upstream([self._loss.op]), trained)
         self._numbers = dict(dropout.occurrences(sites))
         loops = [name for name, op in dropout.refused.get(graph, []) if op.graph is not graph or op in in_step]
         dropout.write_sites(self._trace, sites, loops)
+        self._draws = _draws_apart(graph, in_step) or graph_draws(graph, self._batches[0])
+        self._state_at_begin = randomness.state()
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
         if not self._progress.steps and not _draws_apart(graph, in_step):
@@ -335,6 +339,9 @@ class _ReferenceHook(TrainHook):
 
     def end(self, session: Any) -> None:
         super().end(session)
+        if self._draws is None:
+            self._draws = randomness.may_have_drawn(self._state_at_begin)
+        self._trace.write("batch values", drawn=self._draws)
         index = self._progress.steps
         if self._steps and index > FIRST_STEPS and not self._plan.has_anchor(index, self._every):
             self._write_anchor(session, index)

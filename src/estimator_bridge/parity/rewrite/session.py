@@ -24,9 +24,9 @@ from estimator_bridge.parity.rewrite.feeding import Feeder, Leaf, leaves_of, pai
 from estimator_bridge.parity.rewrite.forward_pass.eager import EagerPass
 from estimator_bridge.parity.rewrite.forward_pass.facts import graph_facts, source
 from estimator_bridge.parity.rewrite.forward_pass.values import ForwardPass
-from estimator_bridge.parity.rewrite.held_out import HeldOut, rounded_rows, rows_of
+from estimator_bridge.parity.rewrite.held_out import HeldOut
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
-from estimator_bridge.parity.rewrite.inputs import FEATURES, Inputs, dataset_shuffles
+from estimator_bridge.parity.rewrite.inputs import Inputs, dataset_shuffles, rounded_rows, rows_of
 from estimator_bridge.parity.rewrite.plan import FIRST_STEPS, RewritePlan
 from estimator_bridge.parity.rewrite.weights import Weights, build_optimizer
 
@@ -79,6 +79,7 @@ class Session:
         self._kept: dict[str, dict[str, Any]] = {"gradients": {}, "applied": {}}
         self._asked: dict[str, Any] = {}  # variable -> gradient, a tensor of the step's graph
         self._forward: list[ForwardPass] = []  # of each gradient that a graph asks a tape for, in order
+        self.old_sites = dropout.read_sites(old)
         self._sites: list[dropout.Site] = []  # of the graph of a step
         self._uncounted: list[str] = []  # draws inside of its loops
         self._eager: EagerPass | None = None  # of a step that may run eagerly
@@ -88,9 +89,8 @@ class Session:
         self._rates: list[Any] | None = None
         self._active = False
         self._is_building = False  # what is traced for a model's variables alone is not recorded
-        self.inputs = Inputs()
-        self.predicted = 0
-        self._exported = 0
+        self.inputs = Inputs(is_drawn=next((event["drawn"] for event in old.events("batch values")), True))
+        self.predicted = self._exported = 0
         self._export_steps = {steps for steps, _ in exports_of(old)}
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
         self.trains_on_batch = False
@@ -206,9 +206,7 @@ class Session:
         sides = [[np.asarray(value) for value in tf.nest.flatten(side, expand_composites=True)] for side in (own, batch)]
         found = [rows_of(side) for side in sides]
         self.trace.write("own batch", rows=[rows for rows, _ in found], digests=[sum(digests) for _, digests in found])
-        self.inputs.add_rows(rounded_rows(own), rounded_rows(batch))
-        if isinstance(batch, tuple) and len(batch) > 1:
-            self.inputs.add_rows(rounded_rows(own[0]), rounded_rows(batch[0]), FEATURES)
+        self.inputs.add_training(own, batch)
 
     def write_order(self, own: Any = None, is_shuffled: bool = False) -> None:
         """Writes if the script shuffles its own training data.
@@ -687,7 +685,7 @@ class Session:
         in_graph = [op.name for op in outer.get_operations() if op.type in STATEFUL_RANDOM]
         self.trace.write("random", in_step=in_graph, functions=[])
         self.trace.write("graph", **graph_facts(op for op in outer.get_operations() if "gradient_tape" not in op.name))
-        self._sites = dropout.needed_sites(graph, loss)
+        self._sites = dropout.needed_sites(graph, loss, self.old_sites, self.weights.old_names if self.weights else {})
         self._uncounted = [name for name, _ in dropout.refused.get(outer, [])]
         dropout.write_sites(self.trace, self._sites, self._uncounted)
 

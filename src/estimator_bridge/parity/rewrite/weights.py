@@ -65,6 +65,7 @@ class Weights:
         self._regrouped: dict[str, tuple[str, Shape]] = {}  # old variable -> key and shape of the new one
         self._orders: dict[str, Any] = {}  # old variable -> its row for each row of the new one
         self._is_paired = False
+        self.old_names: dict[int, str] = {}  # handle of a trained variable -> name of its counterpart
         self.models = models
         self._optimizers = optimizers
         names = ["model", *(f"model_{i}" for i in range(1, len(models)))]
@@ -136,6 +137,13 @@ class Weights:
         report = self._convert(source, target, like)
         if not self._is_paired:
             report = self._pair_all(report, source, target, like)
+        sources = {match.target: match.source for match in report.matches if match.source not in self._untrained}
+        self.old_names = {
+            id(part.handle): sources[f"{path}{_VALUE}"]
+            for thing, path in self._paths.values()
+            if f"{path}{_VALUE}" in sources and isinstance(thing, tf.Variable)
+            for part in getattr(thing, "values", [thing])  # of a variable of a strategy
+        }
         kept = [variable for model in self.models for metric in getattr(model, "metrics", ()) for variable in metric.variables]
         keys = {match.target for match in report.matches if match.source in own}
         kept += [thing for thing, path in self._paths.values() if f"{path}{_VALUE}" in keys]
