@@ -1,4 +1,4 @@
-"""Trains models in several ways, and prints the bytes that a plan expects of each, and those that a step takes: the lowest of three peaks.
+"""Trains models in several ways, and prints the bytes that a plan expects of each, and those that a step takes: the lowest of five peaks.
 
 TensorFlow counts bytes on CPUs only with TF_CPU_ALLOCATOR_USE_BFC=true, and all virtual devices together. Arguments are names of ways.
 """
@@ -113,7 +113,7 @@ def main() -> None:
         for name, model_fn in MODELS.items():
             for way in sys.argv[1:]:
                 # On a machine with other load, a thread may wait before it frees a tensor, and others go on.
-                peaks = [_Peak(), _Peak(), _Peak()]
+                peaks = [_Peak() for _ in range(5)]
                 for number, peak in enumerate(peaks):
                     own = engine("modern", callbacks=lambda peak=peak: [peak], **WAYS[way])
                     own.train(estimator(model_fn, Path(parent, name, f"{way} {number}")), batches, steps=2)

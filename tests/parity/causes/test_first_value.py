@@ -156,6 +156,18 @@ def of_one(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
     return loss_of(one, labels) + v1.losses.log_loss(labels, tf.sigmoid(two))
 
 
+def from_logits(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    """The product is forgotten, and the loss of a probability is computed from its logits, as Keras does."""
+    one, two = (tf.matmul(hidden(x, kernel), part)[:, 0] for part in (out[:4], out[4:]))
+    return loss_of(one, labels) + loss_of(two, labels)
+
+
+def with_weighted_positives(x: Any, labels: Any, kernel: Any, out: Any) -> Any:
+    net = tf.nn.relu(hidden(x, kernel))
+    logits = joined(net, x[:, 0, :1] * net, out)
+    return tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(labels, logits, 2.0))
+
+
 def distances(activation: Callable[[Any], Any], turned: bool) -> Model:
     """Returns a model with the products of all pairs of rows, the second of which is turned before or by the product."""
 
@@ -339,6 +351,7 @@ def test_weights_of_rows_are_named(
         (another_slice, CauseName.FORWARD_PASS, "constants: old [0, 0, 0], [0, 1, 1], [1, 1, 1], new [0, 0, 1]"),
         (probabilities, CauseName.LOGITS, "outputs before Sigmoid (from_logits=True)"),
         (another_factor, CauseName.FORWARD_PASS, "of labels"),
+        (with_weighted_positives, CauseName.FORWARD_PASS, "new Mul (logistic_loss/mul_1)"),
     ],
 )
 def test_the_first_operation_that_differs_is_named(tmp_path: Path, new: Model, name: CauseName, words: str) -> None:
@@ -505,6 +518,14 @@ def test_a_factor_that_is_forgotten_is_named_where_it_meets_what_is_equal(tmp_pa
     found = cause_of(of_both, of_one, tmp_path)
 
     assert "old Mul (mul) [batch] of Sigmoid, Sigmoid_1; new Sub (log_loss/sub_1) [batch] of Sigmoid." in found.seen
+
+
+def test_a_product_that_is_forgotten_is_named_though_keras_leaves_out_the_activation_before(tmp_path: Path) -> None:
+    found = cause_of(of_both, from_logits, tmp_path)
+
+    assert (
+        found.change == "Give the new script's loss Mul (mul) of Sigmoid, Sigmoid_1, as in the old script, not strided_slice_3."
+    )
 
 
 def test_a_model_that_is_written_in_other_operations_differs_nowhere(tmp_path: Path) -> None:

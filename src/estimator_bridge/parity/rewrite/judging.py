@@ -676,7 +676,9 @@ _Mask = tuple[tuple[int | None, ...], float | None, int]
 def _masks(side: Trace) -> Counter[_Mask]:
     """Returns how often a training step draws masks of each shape and rate, in so many loops."""
     found = deque(side.events("dropout"), 1)
-    return Counter((tuple(shape or ()), rate, sum(loops[:1])) for shape, rate, *loops in (found.pop()["sites"] if found else ()))
+    return Counter(
+        (tuple(shape or ()), rate, sum(loops[:1])) for shape, rate, *loops in (found.pop()["sites"] if found else ())
+    )
 
 
 def unlike_turns(old: Counter[_Mask], new: Counter[_Mask]) -> tuple[str, str] | None:

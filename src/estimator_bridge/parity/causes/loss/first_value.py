@@ -156,7 +156,7 @@ def _hidden(old: Side, new: Side) -> tuple[int, int] | None:
 def _is_simple(old: Side, new: Side, mine: int, its: int) -> bool:
     """Returns True if a pair is one of an activation, a loop, or elements in another order, which chance does not make."""
     shared = _shared(old, new, mine, its)
-    is_moved = any(not _same_order(*pair) for pair in shared)
+    is_moved = any(not _same_order(*pair) and not _is_mask(pair[0]) for pair in shared)
     is_applied = bool({old[mine].type, new[its].type} & _ACTIVATIONS) and any(one.type == other.type for one, other in shared)
     return is_moved or is_applied or bool(old[mine].body or new[its].body)
 
@@ -241,7 +241,7 @@ def _explain(
     old: Side, new: Side, mine: ForwardValue, its: ForwardValue, shared: list[tuple[ForwardValue, ForwardValue]]
 ) -> tuple[CauseName, str, str]:
     """Returns the name of the cause, what was seen, and what to change."""
-    in_order = [pair for pair in shared if _same_order(*pair)]
+    in_order = [pair for pair in shared if _same_order(*pair) or _is_mask(pair[0])]  # 1 - x has as many ones as x by chance
     moved = [pair for pair in shared if not any(one is pair[0] or other is pair[1] for one, other in in_order)]
     if moved and not (mine.body or its.body):  # a loop may have the axis of time first
         return _order(old, new, (mine, its), moved[0])
@@ -253,7 +253,7 @@ def _explain(
     # An activation that both sides have as often comes later on one of them, and is not missing.
     applied = ["" if counted[0][kind] == counted[1][kind] else kind for kind in applied]
     if shared and any(applied) and applied[0] != applied[1]:
-        return _activation(both, mine, its, shared[0])
+        return _activation(both, old, mine, its, shared[0])
     if mine.type == its.type:
         return CauseName.FORWARD_PASS, both, _of_one_type(old, new, mine, its)
     if mine.is_batch:
@@ -380,8 +380,12 @@ def _loop(both: str, mine: ForwardValue, its: ForwardValue, missing: list[str]) 
 
 
 def _activation(
-    both: str, mine: ForwardValue, its: ForwardValue, shared: tuple[ForwardValue, ForwardValue]
+    both: str, old: Side, mine: ForwardValue, its: ForwardValue, shared: tuple[ForwardValue, ForwardValue]
 ) -> tuple[CauseName, str, str]:
+    met = _met(old, mine)
+    if met is not None and any(word in its.type or word in its.name for word in _LOSSES):
+        change = f"Give the new script's loss {met.type} ({met.name}) of {some(_inputs(old, met))}, as in the old script, not {shared[1].name}."
+        return CauseName.FORWARD_PASS, both, change
     is_loss = [any(word in value.type or word in value.name for word in _LOSSES) for value in (mine, its)]
     if (its.type in _PROBABILITIES and is_loss[0]) or (mine.type in _PROBABILITIES and is_loss[1]):
         where = "outputs before" if is_loss[0] else "outputs after"
@@ -390,6 +394,13 @@ def _activation(
     wanted, present = (value.type if value.type in _ACTIVATIONS else "" for value in (mine, its))
     change = f"Apply {wanted or f'no {present}'} to {shared[1].name}, as the old script does to {shared[0].name}."
     return CauseName.ACTIVATION, both, change
+
+
+def _met(side: Side, value: ForwardValue) -> ForwardValue | None:
+    """Returns the first value that is computed from a value and from another one that depends on a variable; None without one."""
+    of_variables = learned(side)
+    following = (one for one in side if any(side[place] is value for place in one.inputs))
+    return next((one for one in following if len(of_variables.intersection(one.inputs)) > 1), None)
 
 
 def _of_one_type(old: Side, new: Side, mine: ForwardValue, its: ForwardValue) -> str:
