@@ -99,3 +99,17 @@ def test_the_gallery_is_true(
     page = (EXAMPLES.parent / "docs" / "tutorials" / "gallery.md").read_text(encoding="utf-8")
     (line,) = [line for line in page.splitlines() if line.startswith(f"| `examples/{example}`")]
     assert line.endswith(f"| {'within rounding' if limit else 'equal to the last bit'} |")
+
+
+@pytest.mark.slow
+@pytest.mark.once
+@pytest.mark.parametrize("where", ["on two devices of a machine", "parameter servers", "come and go", "Keras source"])
+def test_the_commands_of_the_gallery_for_other_places_run(where: str, tmp_path: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "tutorials" / "gallery.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("|") and where in line.split("|")[1] and "`" in line]
+    command = line.split("`")[-2].replace("examples/", f"{EXAMPLES}/").split()
+    assert command[0] == "estimator-bridge"
+    done = subprocess.run(
+        [sys.executable, "-m", "estimator_bridge", *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
