@@ -132,6 +132,9 @@ _PAIRED = """
 GRAPH, LOADER, KEPT_METRICS = "graph_of_updates", "init_from_checkpoint", "MetricsOfGraph"
 """Functions of the new script: below the first, updates stay as they are; the second gives variables the values of a checkpoint; the last
 computes metrics that stay as they are."""
+_UNTRACKED = (
+    '        object.__setattr__(self, "params", params or {})  # Keras would save what they hold, as an optimizer, twice'
+)
 _COUNTER = "tf_keras.optimizers.legacy.SGD(0.0)"
 """Optimizer that only counts the steps."""
 _RESULTS = "{metric.name: metric.result() for metric in self.metrics}"
@@ -234,7 +237,9 @@ class _Writer:
             text += _PREDICT_ANEW if parts.predicts_anew else _PREDICT
         if parts.updates:
             text = (
-                text.replace("        self.compile", "        self.made = {}  # variables of the updates\n        self.compile")
+                text.replace(
+                    "        self.compile", "        self.made = {}  # variables of the updates\n        self.compile"
+                ).replace("        self.params = params or {}", _UNTRACKED)
                 + _UPDATES
             )
         kept = parts.kept_metrics
