@@ -38,8 +38,10 @@ def as_layers(
     exchange = _Exchange(draft, report, request, paired)
     given, hidden = dict(paired.given), set(paired.withheld)
     slots = source_slots(set(draft.entries)) if paired.pairs or paired.withheld else []
-    own = [slot for slot in slots if slot.name.startswith(f"{slot.variable}/")]
-    suffixes = [(slot.name[len(slot.variable) + 1 :], slot.variable, slot.name) for slot in own]
+    # An optimizer in a scope puts that in front; of two optimizers, the one without a scope is taken.
+    found = {(slot.name.rpartition(f"{slot.variable}/")[2], slot.variable): slot.name for slot in slots}
+    found |= {(kind, variable): f"{variable}/{kind}" for kind, variable in found if f"{variable}/{kind}" in draft.entries}
+    suffixes = [(kind, variable, name) for (kind, variable), name in found.items()]
     for pair in paired.pairs:
         names = exchange.add_variables(pair)
         given |= {name: pair.layer.members[part] for part, name in names.items()}

@@ -314,8 +314,10 @@ def _bytes(value: Any) -> bytes:
 
 
 def _are_close(own: Any, old: Any) -> bool:
+    if np.array_equal(own, old):
+        return True
     if not all(np.issubdtype(side.dtype, np.floating) for side in (own, old)):
-        return bool(np.array_equal(own, old))
+        return False
     return bool(np.allclose(own, old, _APART, _APART**2 * np.abs(old).max(initial=0.0), equal_nan=True))
 
 

@@ -96,11 +96,12 @@ def by_hand(kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moved[:3], moved[3:]
 
 
-def test_slots_are_laid_out_without_forget_bias(lstm: Side, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scope", ["", "OptimizeLoss/"])
+def test_slots_are_laid_out_without_forget_bias(lstm: Side, tmp_path: Path, scope: str) -> None:
     rng = np.random.default_rng(0)
     slots = {
-        "rnn/basic_lstm_cell/kernel/Momentum": rng.normal(size=(5, 8)).astype(np.float32),
-        "rnn/basic_lstm_cell/bias/Momentum": rng.normal(size=8).astype(np.float32),
+        f"{scope}rnn/basic_lstm_cell/kernel/Momentum": rng.normal(size=(5, 8)).astype(np.float32),
+        f"{scope}rnn/basic_lstm_cell/bias/Momentum": rng.normal(size=8).astype(np.float32),
     }
     source = one_cell(tmp_path, **slots, global_step=1)
     old = tensorflow_side.load(source)
@@ -112,8 +113,8 @@ def test_slots_are_laid_out_without_forget_bias(lstm: Side, tmp_path: Path) -> N
     shifted = by_hand(old["rnn/basic_lstm_cell/bias"][np.newaxis])[0][0] + np.float32([0, 0, 1, 1, 0, 0, 0, 0])
     np.testing.assert_array_equal(bias.numpy(), shifted)
     momentum = [lstm.optimizer.get_slot(variable, "momentum").numpy() for variable in (kernel, recurrent, bias)]
-    wanted = [*by_hand(slots["rnn/basic_lstm_cell/kernel/Momentum"])]
-    wanted.append(by_hand(slots["rnn/basic_lstm_cell/bias/Momentum"][np.newaxis])[0][0])
+    wanted = [*by_hand(slots[f"{scope}rnn/basic_lstm_cell/kernel/Momentum"])]
+    wanted.append(by_hand(slots[f"{scope}rnn/basic_lstm_cell/bias/Momentum"][np.newaxis])[0][0])
     for found, expected in zip(momentum, wanted, strict=True):
         np.testing.assert_array_equal(found, np.float32(-0.5) * expected)
     saved = lstm.checkpoint.save(str(tmp_path / "keras"))
