@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from estimator_bridge.parity.causes.cause import Cause, CauseName
-from estimator_bridge.parity.causes.measures import gradient_fits, known_elements, noise
+from estimator_bridge.parity.causes.measures import Stage, gradient_fits, known_elements, noise, parting
 from estimator_bridge.parity.causes.structure.initial_values import initial_spreads, initial_values, read_values, set_values
 from estimator_bridge.parity.causes.table import find_causes, first_cause
 from estimator_bridge.parity.evidence import (
@@ -145,6 +145,27 @@ def test_small_gradients_are_rounding_if_they_have_nothing_to_do_with_each_other
     """A bias before batch norm, whose true gradient is 0, beside a kernel whose gradient is 1."""
     sides = ({"kernel": np.ones(4), "bias": np.array(bias)} for bias in (old, new))
     assert noise(*sides) == ({"bias"} if is_noise else set())
+
+
+@pytest.mark.parametrize(("first", "stage"), [(1e-7, Stage.NONE), (0.1, Stage.UPDATE)])
+def test_what_is_rounding_in_one_step_is_so_in_all(first: float, stage: Stage) -> None:
+    """A bias before batch norm whose gradients happen to look related in the third step, and another one."""
+    found = evidence(PLAIN, PLAIN)
+
+    def with_bias(side: Any, factor: float) -> Any:
+        steps = list(side.steps)
+        for index, size in enumerate((first, first, 3e-4)):
+            gradients, after = steps[index].gradients(), steps[index].after()
+            largest = np.abs(gradients["kernel"]).max()
+            small = {**gradients, "bias": np.array([size * largest])}
+            moved = after if index < 2 else {**after, "bias": after["bias"] + factor}
+            steps[index] = dataclasses.replace(
+                steps[index], gradients=functools.partial(dict, small), after=functools.partial(dict, moved)
+            )
+        return dataclasses.replace(side, steps=tuple(steps))
+
+    found = dataclasses.replace(found, old=with_bias(found.old, 0.0), new=with_bias(found.new, 1e-3))
+    assert parting(found).stage is stage
 
 
 def test_single_elements_whose_gradients_are_rounding_are_known_as_such() -> None:

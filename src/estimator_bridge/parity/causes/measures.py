@@ -130,6 +130,12 @@ def noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     }
 
 
+def rounding_alone(evidence: Evidence) -> set[str]:
+    """Returns the variables whose gradients are rounding in one of the first steps: they are so by the model, as before batch norm."""
+    pairs = zip(evidence.old.steps, evidence.new.steps, strict=False)
+    return set().union(*(noise(here.gradients(), there.gradients()) for here, there in pairs))
+
+
 def _are_unrelated(old: Any, new: Any) -> bool:
     """Returns True if no factor makes one of two arrays the other, as far as that can be seen."""
     if np.shape(old) != np.shape(new):
@@ -325,9 +331,7 @@ def at(stages: Container[Stage]) -> Callable[[Callable[[Evidence, Parting], Iter
 
 def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
     pairs = list(zip(evidence.old.steps, evidence.new.steps, strict=False))
-    rounding = set().union(
-        *(noise(old.gradients(), new.gradients()) for old, new in pairs)
-    )  # in any step: it is so by the model
+    rounding = rounding_alone(evidence)
     for old, new in pairs:
         gradients, applied = (
             tuple(fit for fit in _differing(gradient_fits(old, new, after)) if fit.name not in rounding)
@@ -335,7 +339,7 @@ def _part(evidence: Evidence) -> tuple[Stage, int, tuple[Fit, ...]]:
         )
         if not any(map(_is_no_rounding, gradients)):  # as that of a bias before batch norm and pooling
             gradients, applied = (), tuple(filter(_is_no_rounding, applied))
-        updates = _differing(update_fits(old, new))
+        updates = tuple(fit for fit in _differing(update_fits(old, new)) if fit.name not in rounding)
         averages = tuple(fit for fit in updates if fit.name in evidence.old.moving_averages)
         weights = tuple(fit for fit in updates if fit.name not in evidence.slots and fit not in averages)
         if losses_differ(old.loss, new.loss):

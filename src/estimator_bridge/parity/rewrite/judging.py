@@ -16,7 +16,7 @@ import numpy as np
 
 from estimator_bridge.errors import BridgeError
 from estimator_bridge.parity.causes.cause import shown_name
-from estimator_bridge.parity.causes.measures import Fit, gradient_fits, known_elements, noise, update_fits
+from estimator_bridge.parity.causes.measures import Fit, gradient_fits, known_elements, rounding_alone, update_fits
 from estimator_bridge.parity.causes.optimizers.hyperparameters import TABLE, differences, initial_accumulators
 from estimator_bridge.parity.causes.optimizers.updates import learning_rate
 from estimator_bridge.parity.causes.structure.batches import batch_order, batch_size
@@ -252,7 +252,7 @@ def _windows(
     updates = [evidence.start + pair[0].index for pair in first if any(fit.differs for fit in _weight_fits(evidence, *pair))]
     outside = sorted([*updates, *steps_outside])
     by_rounding = sorted(point.step for point in rounded)
-    ignored = evidence.slots | _rounding_alone(evidence)
+    ignored = evidence.slots | rounding_alone(evidence)
     ends = dict.fromkeys([*evidence.anchored, len(losses)])
     for before, after in itertools.pairwise([0, *(index for index in ends if 0 < index <= len(losses))]):
         points = losses[before:after]
@@ -357,9 +357,8 @@ def _gradients(evidence: Evidence) -> Iterator[GradientPair]:
 def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
     """Compares what each of the first steps changed; both sides start it from the same values."""
     findings: list[ParityFinding] = []
-    ignored: set[str] = set()
+    ignored = rounding_alone(evidence)
     for here, there in zip(evidence.old.steps, evidence.new.steps, strict=False):
-        ignored |= noise(here.gradients(), there.gradients())
         fits = _weight_fits(evidence, here, there)
         outside = [fit.spelled if fit.old else f"{fit.name} (0 in the old script)" for fit in fits if fit.differs]
         if outside:
@@ -372,8 +371,9 @@ def _updates(evidence: Evidence) -> tuple[list[ParityFinding], list[str]]:
 
 
 def _weight_fits(evidence: Evidence, old: StepEvidence, new: StepEvidence) -> list[Fit]:
-    """Returns the updates of a step, without those of slots."""
-    return [fit for fit in update_fits(old, new) if fit.name not in evidence.slots]
+    """Returns the updates of a step, without those of slots, and those by rounding alone."""
+    left_out = evidence.slots | rounding_alone(evidence)
+    return [fit for fit in update_fits(old, new) if fit.name not in left_out]
 
 
 def _final_variables(
@@ -425,16 +425,10 @@ def _elsewhere(
 ) -> tuple[list[str], list[str]]:
     """Returns the variables that are trained between two anchors, and those of them that are not where the old script has them."""
     start, here, there, own = _between(new, names, before, after, shaken)
-    first, ignored = list(zip(evidence.old.steps, evidence.new.steps, strict=False)), _rounding_alone(evidence)
+    first, ignored = list(zip(evidence.old.steps, evidence.new.steps, strict=False)), rounding_alone(evidence)
     trained = [name for name in evidence.new.trainable if name in start and name in there and name not in ignored]
     known = {name: known_elements(name, np.shape(here[name]), first) for name in trained}
     return trained, [name for name in trained if is_elsewhere(*(side[name][known[name]] for side in (start, here, there, own)))]
-
-
-def _rounding_alone(evidence: Evidence) -> set[str]:
-    """Returns the variables whose gradients are rounding in one of the first steps."""
-    pairs = zip(evidence.old.steps, evidence.new.steps, strict=False)
-    return set().union(*(noise(here.gradients(), there.gradients()) for here, there in pairs))
 
 
 def _kept_elsewhere(
