@@ -258,12 +258,15 @@ def batches(features: Any, labels: Any, order: Any = None) -> list[Any]:
 
 def test_a_tensor_that_differs_while_another_is_equal_is_a_finding(tmp_path: Path) -> None:
     own, old = batches(np.sqrt(ROWS), LABELS), batches(ROWS, LABELS)
+    unknown = np.where(ROWS < 0.01, np.nan, ROWS)
     padded = batches(np.pad(ROWS, [(0, 0), (0, 1)]), LABELS)
 
     assert compared(tmp_path / "values", own, old) == [
         "The new script's own input gives other values: features differs in 20 of 20 batches, whose rows are in the old script's order."
     ]
     assert not compared(tmp_path / "drawn", own, old, is_drawn=True), "images may be turned at random"
+    rounded_otherwise = batches(unknown * np.float32(1.000001), LABELS)
+    assert not compared(tmp_path / "nan", rounded_otherwise, batches(unknown, LABELS)), "NaN is no value to measure by"
     assert not compared(tmp_path / "padded", padded, batches(ROWS, LABELS)), "sequences may be padded to other lengths"
     few = LABELS % 3
     other_order = compared(tmp_path / "order", batches(np.sqrt(ROWS), few, LABELS[::-1]), batches(ROWS, few))
@@ -293,7 +296,17 @@ def test_a_tensor_that_differs_in_rows_that_are_equal_else_is_a_finding(tmp_path
 
 @pytest.mark.parametrize(
     ("change", "expected"),
-    [(shuffled, False), (unchanged, False), (mapped, True), (from_python, None), (lambda _: queued(), True)],
+    [
+        (shuffled, False),
+        (unchanged, False),
+        (mapped, True),
+        (from_python, None),
+        (lambda _: queued(), True),
+        (lambda dataset: dataset.map(lambda x: tf.random.truncated_normal([])), True),
+        (lambda dataset: dataset.map(lambda x: tf.random.stateless_normal([], [1, x])), True),
+        (lambda dataset: tf.data.Dataset.zip((dataset, dataset.shuffle(9))).map(lambda x, y: x + y), True),
+        (lambda dataset: tf.data.Dataset.zip((dataset, dataset)).map(lambda x, y: x + y), False),
+    ],
 )
 def test_values_of_batches_are_drawn_by_tensorflow_by_python_or_not_at_all(change: Any, expected: bool | None) -> None:
     with tf.Graph().as_default() as graph:

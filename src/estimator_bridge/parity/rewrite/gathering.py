@@ -181,7 +181,7 @@ def _old_side(old: Trace, new: Trace, names: NewNames, facts: dict[str, Any]) ->
         changes_gradients=facts.get("changes_gradients"),
         evaluation_dropout=max((event["dropout"] for event in evaluations), default=None),
         collected_only=facts.get("collected_only", 0),
-        shuffles=facts.get("shuffles"),
+        shuffles=any_shuffles(*(event.get("shuffles") for event in old.events("facts"))) if facts else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,7 @@ FEW = 0.05  # share of values that may be common by chance
 AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
 PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
 _UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
+_DRAWS = re.compile("Random|Sampl|Truncated|Multinomial|Stateless|Rng")  # in types of operations that draw numbers
 _ENOUGH_BATCHES = 4  # distinct ones of a tensor, to tell that both sides read their rows in one order
 _ENOUGH_ROWS = 20  # rows of both sides, to judge what they have in one tensor
 _BY_CHANCE = 0.05  # share of rows that may be equal but for one tensor
@@ -318,7 +320,8 @@ def _are_close(own: Any, old: Any) -> bool:
         return True
     if not all(np.issubdtype(side.dtype, np.floating) for side in (own, old)):
         return False
-    return bool(np.allclose(own, old, _APART, _APART**2 * np.abs(old).max(initial=0.0), equal_nan=True))
+    largest = np.abs(old[np.isfinite(old)]).max(initial=0.0)
+    return bool(np.allclose(own, old, _APART, _APART**2 * largest, equal_nan=True))
 
 
 def _rows_with_another_part(own: Any, old: Any, columns: list[int]) -> tuple[int, int]:
@@ -371,5 +374,8 @@ def graph_draws(graph: Any, batch: Sequence[Any]) -> bool | None:
     kinds = {op.type for op in upstream([tensor.op for tensor in batch])} | {
         node.op for one in functions for node in one.node_def
     }
-    found = [part for part in _UNORDERED if any(part in kind and "Shuffle" not in kind for kind in kinds)]
-    return None if found == ["PyFunc"] else bool(found)
+    is_zipped = "ZipDataset" in {*kinds, *(op.type for op in graph.get_operations())}
+    # Where both are so, rows of one dataset may meet any of another.
+    if (is_zipped and graph_shuffles(graph) is True) or any(_DRAWS.search(kind) and "Shuffle" not in kind for kind in kinds):
+        return True
+    return None if any("PyFunc" in kind for kind in kinds) else False

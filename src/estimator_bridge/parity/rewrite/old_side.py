@@ -303,7 +303,7 @@ class _ReferenceHook(TrainHook):
         forward = [op for op in graph.get_operations() if op in in_loss and not op.name.startswith("gradients")]
         self._trace.write("graph", **graph_facts(forward))
         collected = graph.get_collection(v1.GraphKeys.REGULARIZATION_LOSSES)
-        shuffles = any_shuffles(graph_shuffles(graph), None if draws_rows() else False)
+        shuffles = any_shuffles(graph_shuffles(graph), None if draws_rows() or self._draws else False)
         alone = sum(tf.is_tensor(one) and one.op not in in_loss for one in collected)
         self._trace.write("facts", changes_gradients=self._is_changed, collected_only=alone, shuffles=shuffles)
         batch = zip(self._batches[0], (leaf.path for leaf in self._leaves), strict=False)

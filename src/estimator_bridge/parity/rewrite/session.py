@@ -89,7 +89,7 @@ class Session:
         self._rates: list[Any] | None = None
         self._active = False
         self._is_building = False  # what is traced for a model's variables alone is not recorded
-        self.inputs = Inputs(is_drawn=next((event["drawn"] for event in old.events("batch values")), True))
+        self.inputs = Inputs(is_drawn={event["drawn"] for event in old.events("batch values")} != {False})
         self.predicted = self._exported = 0
         self._export_steps = {steps for steps, _ in exports_of(old)}
         self.open_loop: Callable[[], None] = lambda: None  # ends the step of a loop of the script
