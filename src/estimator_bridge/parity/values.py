@@ -65,7 +65,7 @@ def rounded(array: Any) -> Any:
     if not np.issubdtype(array.dtype, np.floating):
         return array
     mantissa, exponent = np.frexp(array)
-    return np.ldexp(np.round(mantissa * 1024), exponent)
+    return np.ldexp(np.round(mantissa * 1024), exponent) + 0.0  # -0.0 is 0.0
 
 
 def equal_arrays(legacy: Any, modern: Any, thresholds: Thresholds) -> bool:

@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from estimator_bridge.parity.recording.randomness import draws_rows, draws_values, seed_globals
+from estimator_bridge.parity.recording.randomness import (
+    draws_anew,
+    draws_rows,
+    draws_values,
+    may_have_drawn,
+    seed_globals,
+    state,
+)
 
 WAYS: dict[str, Callable[[], Any]] = {
     "RandomState.permutation": lambda: np.random.RandomState(3).permutation(5).tolist(),
@@ -24,13 +31,18 @@ WAYS: dict[str, Callable[[], Any]] = {
     "values of default_rng": lambda: np.random.default_rng(3).normal(size=2).tolist(),
     "scikit-learn's shuffle": lambda: importlib.import_module("sklearn.utils").shuffle([1, 2, 3], random_state=3),
     "scipy.stats' own values, while it is imported": lambda: importlib.import_module("scipy.stats").__name__,
+    "values without a seed": lambda: bool(np.random.RandomState().rand() < 1.0),
+    "values of default_rng without a seed": lambda: bool(np.random.default_rng().normal() < 9.0),
+    "values of Python's own generator": lambda: random.random() < 1.0,
+    "own values of a seeded generator of Python": lambda: random.Random(3).random(),
     "NumPy's own generator": lambda: isinstance(np.random.mtrand._rand, np.random.RandomState),
 }
 
 
-def seen(name: str) -> tuple[Any, bool, bool]:
-    """Returns what a generator gives, and whether it counts as an order of rows, and as a source of values."""
-    return WAYS[name](), draws_rows(), draws_values()
+def seen(name: str) -> tuple[Any, bool, bool, bool, bool]:
+    """Returns what a generator gives, and whether it counts as an order of rows, as a source of values, of other ones in each run, and now."""
+    before = state()
+    return WAYS[name](), draws_rows(), draws_values(), draws_anew(), may_have_drawn(before)
 
 
 def each(function: Callable[[str], Any]) -> dict[str, Any]:

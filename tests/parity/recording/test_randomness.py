@@ -67,7 +67,9 @@ def test_generators_of_a_scripts_own_draw_the_same_and_an_order_of_rows_is_seen(
     done = subprocess.run([sys.executable, PROGRAM.with_name("shuffling.py")], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
 
-    assert all(value == plain for value, _, _, plain in found.values())
-    assert {name for name, (_, _, is_drawn, _) in found.items() if not is_drawn} == {name for name in found if "own" in name}
-    orders = {name for name, (_, is_order, _, _) in found.items() if is_order}
+    assert all(value == plain for value, *_, plain in found.values())
+    orders, drawn, anew, now = ({name for name, seen in found.items() if seen[place]} for place in (1, 2, 3, 4))
+    assert drawn == {name for name in found if "own" not in name}
     assert orders == {name for name in found if "values" not in name and "own" not in name}
+    assert anew == orders | {"values of Python's own generator"} | {name for name in found if "without a seed" in name}
+    assert now == {name for name in found if "own" not in name or "of Python" in name}

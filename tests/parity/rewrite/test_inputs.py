@@ -269,6 +269,23 @@ def test_a_tensor_that_differs_while_another_is_equal_is_a_finding(tmp_path: Pat
     assert not compared(tmp_path / "nan", rounded_otherwise, batches(unknown, LABELS)), "NaN is no value to measure by"
     assert not compared(tmp_path / "padded", padded, batches(ROWS, LABELS)), "sequences may be padded to other lengths"
     few = LABELS % 3
+    dummies = batches(ROWS, np.zeros_like(LABELS))
+    assert not compared(tmp_path / "dummies", dummies, batches(ROWS, LABELS)), "a loss may read the labels elsewhere"
+    words = np.array(["a", "bb", "ccc"])[LABELS % 3]
+    texts = [({"word": words[rows]}, LABELS[rows]) for rows in np.split(LABELS, 20)]
+    as_bytes = [
+        ({"word": np.array([one.encode() for one in words[rows]], object)}, LABELS[rows]) for rows in np.split(LABELS, 20)
+    ]
+    assert not compared(tmp_path / "texts", texts, as_bytes), "arrays have them as str, tensors as bytes"
+    classes = LABELS // 40
+    in_classes = np.concatenate([np.random.RandomState(4).permutation(rows) for rows in np.split(LABELS, 10)])
+    other_files = batches(ROWS[in_classes], classes)
+    assert not compared(tmp_path / "classes", other_files, batches(ROWS, classes)), "files of a folder come in any order"
+    wide = np.random.RandomState(5).rand(400, 3000).astype(np.float32)
+    nearly = batches(wide * np.float32(1 + 1e-6), LABELS)
+    assert not compared(tmp_path / "wide", nearly, batches(wide, LABELS)), "rounding makes digests of wide rows unequal"
+    signs = batches(np.where(ROWS < 0.5, -0.0, ROWS), LABELS, np.random.RandomState(6).permutation(400))
+    assert not compared(tmp_path / "signs", signs, batches(np.where(ROWS < 0.5, 0.0, ROWS), LABELS)), "0 has two signs"
     other_order = compared(tmp_path / "order", batches(np.sqrt(ROWS), few, LABELS[::-1]), batches(ROWS, few))
     assert not other_order, "labels do not tell which rows are the same"
 

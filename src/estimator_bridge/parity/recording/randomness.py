@@ -48,8 +48,11 @@ _SUFFIX = re.compile(r"_\d+(?=/|$)")
 
 _INSTALLED = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, str(Path(__file__).parents[2]))
 
+_OF_PYTHON = ("choice", "choices", "gauss", "randint", "random", "randrange", "uniform")
 _RandomState = np.random.RandomState  # which is replaced later
 _generators: list[int] = []  # generators of NumPy that the script has made
+_unseeded: list[int] = []  # those of them that get no seed, and calls of Python's global one
+_of_python: list[int] = []  # generators of Python that the script has made
 _shuffles: list[int] = []  # calls of generators of Python and NumPy that put something in a random order
 
 
@@ -100,11 +103,30 @@ def seed_globals(seed: int = SEED) -> None:
     """
     random.seed(seed)
     np.random.seed(seed)
+    wrap(random.Random, __init__=functools.partial(_counted_of_script, _of_python))
+    wrap(random, **{name: functools.partial(_counted_of_script, _unseeded) for name in _OF_PYTHON})
     for owner in (random, random.Random):
         wrap(owner, shuffle=_counted, sample=_counted)
     replace(np.random, "RandomState", _counting(np.random.RandomState))
     replace(np.random, "Generator", generator := _counting(np.random.Generator))
-    wrap(np.random, default_rng=lambda make, *args, **kwargs: generator(make(*args, **kwargs).bit_generator))
+    wrap(np.random, default_rng=functools.partial(_seeded, generator))
+
+
+def _counted_of_script(counts: list[int], original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Counts a call of a function that the script makes; installed packages call them, too."""
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_filename.startswith(_INSTALLED[-1]):
+        frame = frame.f_back
+    if frame and not frame.f_code.co_filename.startswith(_INSTALLED):
+        counts.append(1)
+    return original(*args, **kwargs)
+
+
+def _seeded(generator: Any, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Returns a generator of NumPy that is counted."""
+    if not _is_imported():
+        _unseeded.extend([1] * (not args and not kwargs))
+    return generator(make(*args, **kwargs).bit_generator)
 
 
 class _LikeItsBase(type):
@@ -136,6 +158,7 @@ def _counted_choice(
 def _counted_generator(original: Callable[..., None], generator: Any, *args: Any, **kwargs: Any) -> None:
     if not _is_imported():
         _generators.append(1)
+        _unseeded.extend([1] * (not args and not kwargs))
     original(generator, *args, **kwargs)
 
 
@@ -173,9 +196,14 @@ def state() -> tuple[Any, ...]:
     return random.getstate(), len(_generators), len(_shuffles), repr(np.random.get_state())
 
 
+def draws_anew() -> bool:
+    """Returns True if Python or NumPy may have drawn values that are others in each run of the script."""
+    return draws_rows() or bool(_unseeded)
+
+
 def may_have_drawn(since: tuple[Any, ...]) -> bool:
     """Returns True if a global generator has drawn since ``state`` gave a value, or one that the script made may have."""
-    return bool(_generators) or state() != since
+    return bool(_generators or _of_python) or state() != since
 
 
 def draws_values() -> bool:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from estimator_bridge.modern.graph.fragments import upstream
 from estimator_bridge.parity.causes.structure.batches import MANY_SIZES
+from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite.feeding import leaves_of
 from estimator_bridge.parity.rewrite.input_findings import any_shuffles
@@ -28,8 +29,9 @@ FEW = 0.05  # share of values that may be common by chance
 AGAIN = 0.2  # share of rows that were read before, so that a side has read most of its data
 PAIRS = 32  # values of a tensor to judge that one side's are a multiple of the other's
 _UNORDERED = ("PyFunc", "Random", "Sampling")  # in types of operations that may give batches in another order
-_DRAWS = re.compile("Random|Sampl|Truncated|Multinomial|Stateless|Rng")  # in types of operations that draw numbers
-_ENOUGH_BATCHES = 4  # distinct ones of a tensor, to tell that both sides read their rows in one order
+_DRAWS = re.compile("Random|Sampl|Stateless")  # in types of operations that draw numbers
+MOST_TENSORS = 64  # of a batch whose rows are compared tensor by tensor
+_WIDE = 16  # floats of a row
 _ENOUGH_ROWS = 20  # rows of both sides, to judge what they have in one tensor
 _BY_CHANCE = 0.05  # share of rows that may be equal but for one tensor
 _UNEXPLAINED, _APART = 1e-8, 1e-3  # of the variance, that a line leaves over; of slope and offset
@@ -100,20 +102,19 @@ class TensorPair:
 
     Attributes:
         others: Number of batches in which it differs by more than rounding.
-        digests: Digests of the values that a batch of the old script has.
         has_other_shape: True if a batch has another shape, e.g. is padded to another length.
+        is_wide: True if a row has so many floats that rounding often makes its digest another one.
     """
 
     others: int = 0
-    digests: set[int] = dataclasses.field(default_factory=set)
     has_other_shape: bool = False
+    is_wide: bool = False
 
     def add(self, own: Any, old: Any) -> None:
         """Adds an array of each side."""
         self.has_other_shape |= own.shape != old.shape
-        if not self.has_other_shape:
-            self.others += not _are_close(own, old)
-            self.digests.add(zlib.crc32(_bytes(old)))
+        self.is_wide |= np.issubdtype(old.dtype, np.floating) and old.size > _WIDE * max(len(old) if old.ndim else 1, 1)
+        self.others += not self.has_other_shape and not _are_close(own, old)
 
 
 class Inputs:
@@ -153,38 +154,52 @@ class Inputs:
 
     def add_training(self, own: Any, recorded: Any) -> None:
         """Keeps the digests of the rows of one training batch of each, and of their tensors."""
-        here, there = (row_digests(_rounded(side)) for side in (own, recorded))
+        here, there = (
+            row_digests([array[:MOST_ROWS] if array.ndim else array for array in _rounded(side)]) for side in (own, recorded)
+        )
         self.add_rows(_whole_rows(here), _whole_rows(there))
         if sum(map(len, self._digests[0])) < MOST_ROWS:
             self._digests[0].append(here)
             self._digests[1].append(there)
 
+    def _of_rows(self) -> tuple[Any, Any] | None:
+        """Returns the digests of each side's rows, [rows, tensors]; None if they are not to be judged."""
+        kept = [part for side in self._digests for part in side]
+        is_known = (
+            bool(kept) and {part.shape[1] for part in kept} == {len(self._tensors)} and len(self._tensors) <= MOST_TENSORS
+        )
+        return None if self._is_drawn or not is_known else (np.concatenate(self._digests[0]), np.concatenate(self._digests[1]))
+
     def _other_tensors(self) -> dict[str, list[int]]:
         """Returns the tensors with other values in batches whose order another tensor shows to be the old script's: in how many of them."""
-        if self._is_drawn:
+        digests = self._of_rows()
+        if digests is None:
             return {}
-        enough = max(_ENOUGH_BATCHES, self._seen / 2)
-        if not any(not pair.others and len(pair.digests) >= enough for pair in self._tensors.values()):
+        alike = (column for column, pair in zip(digests[1].T, self._tensors.values(), strict=True) if not pair.others)
+        if not any(map(_tells_order, alike)):
             return {}
         return {
-            name: [pair.others, self._seen] for name, pair in self._tensors.items() if pair.others and not pair.has_other_shape
+            name: [pair.others, self._seen] for name, pair in self._tensors.items() if pair.others and self._is_judged(name)
         }
+
+    def _is_judged(self, name: str) -> bool:
+        """Returns False for a tensor of other shapes, and for labels that are all the same, as where the loss reads them elsewhere."""
+        is_constant = name in self._spreads and not self._spreads[name].own.deviation
+        return not self._tensors[name].has_other_shape and not (is_constant and name.startswith("labels"))
 
     def _other_parts(self) -> dict[str, list[int]]:
         """Returns the tensors that differ in rows that both sides have but for them: in how many of how many."""
-        own, old = (np.concatenate(side) if len({part.shape[1] for part in side}) == 1 else None for side in self._digests)
-        names = list(self._tensors)
-        if self._is_drawn or own is None or old is None or own.shape[1] != len(names) or old.shape[1] != len(names):
+        digests, names = self._of_rows(), list(self._tensors)
+        if digests is None:
             return {}
         labels = [name for name in names if name.startswith("labels")]
         groups = {name: [name] for name in names} | ({"labels": labels} if len(labels) > 1 else {})
-        groups = {name: group for name, group in groups.items() if not any(self._tensors[one].has_other_shape for one in group)}
-        found = {}
+        found: dict[str, list[int]] = {}
         for name, group in groups.items():
-            columns = [names.index(one) for one in group]
-            wrong, all_rows = _rows_with_another_part(own, old, columns) if len(columns) < len(names) else (0, 0)
-            if wrong:
-                found[name] = [wrong, all_rows]
+            is_judged = all(self._is_judged(one) and not self._tensors[one].is_wide for one in group)
+            if is_judged and len(group) < len(names):
+                wrong, matched = _rows_with_another_part(*digests, [names.index(one) for one in group])
+                found |= {name: [wrong, matched]} if wrong else {}
         return found
 
     def has_room(self, call: str) -> bool:
@@ -234,7 +249,7 @@ class Inputs:
                 strict=True,
             )
         )
-        self._equal += all(np.array_equal(here, there) for here, there in pairs)
+        self._equal += all(_are_equal(here, there) for here, there in pairs)
         lengths = [{len(array) for array in side if array.ndim} for side in zip(*pairs, strict=True)]
         if lengths and all(len(found) == 1 for found in lengths):  # parts of sparse tensors have others
             (own_size,), (old_size,) = lengths
@@ -312,16 +327,35 @@ def _rounded(batch: Any) -> list[Any]:
 
 def _bytes(value: Any) -> bytes:
     array = np.asarray(value)
-    return repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+    if array.dtype.kind not in "OSU":
+        return array.tobytes()
+    return repr([one.encode() if isinstance(one, str) else one for one in array.ravel().tolist()]).encode()
+
+
+def _are_equal(own: Any, old: Any) -> bool:
+    is_text = any(side.dtype.kind in "OSU" for side in (own, old))  # as that of an array, and of a tensor
+    return _bytes(own) == _bytes(old) if is_text else bool(np.array_equal(own, old))
 
 
 def _are_close(own: Any, old: Any) -> bool:
-    if np.array_equal(own, old):
+    if _are_equal(own, old):
         return True
     if not all(np.issubdtype(side.dtype, np.floating) for side in (own, old)):
         return False
     largest = np.abs(old[np.isfinite(old)]).max(initial=0.0)
     return bool(np.allclose(own, old, _APART, _APART**2 * largest, equal_nan=True))
+
+
+def _tells_order(rows: Any) -> bool:
+    """Returns True if no other order of rows gives the same values of one tensor: they differ from row to row, and do not come class by class.
+
+    Args:
+        rows: Digest of each row, in order.
+    """
+    _, counts = np.unique(rows, return_counts=True)
+    by_chance = 1 - float(np.square(counts / len(rows)).sum())
+    changes = int((rows[1:] != rows[:-1]).sum())
+    return changes >= max(_ENOUGH_ROWS, by_chance * (len(rows) - 1) / 2)
 
 
 def _rows_with_another_part(own: Any, old: Any, columns: list[int]) -> tuple[int, int]:
@@ -335,9 +369,9 @@ def _rows_with_another_part(own: Any, old: Any, columns: list[int]) -> tuple[int
         set(zip(np.delete(side, columns, 1).sum(1).tolist(), side[:, columns].sum(1).tolist(), strict=True))
         for side in (own, old)
     ]
-    parts = Counter(others for others, _ in pairs[1])
-    ambiguous = sum(count > 1 for count in parts.values()) / len(parts)
-    matched = [pair for pair in pairs[0] if pair[0] in parts]
+    counts = [Counter(others for others, _ in side) for side in pairs]
+    ambiguous = max(sum(count > 1 for count in side.values()) / len(side) for side in counts)
+    matched = [pair for pair in pairs[0] if pair[0] in counts[1]]
     wrong = sum(pair not in pairs[1] for pair in matched)
     is_other = len(matched) >= _ENOUGH_ROWS and wrong / len(matched) > _BY_CHANCE + 5 * ambiguous
     return (wrong if is_other else 0), len(matched)
@@ -371,11 +405,10 @@ def graph_draws(graph: Any, batch: Sequence[Any]) -> bool | None:
         batch: Tensors of the batch.
     """
     functions = graph.as_graph_def().library.function
-    kinds = {op.type for op in upstream([tensor.op for tensor in batch])} | {
-        node.op for one in functions for node in one.node_def
-    }
-    is_zipped = "ZipDataset" in {*kinds, *(op.type for op in graph.get_operations())}
-    # Where both are so, rows of one dataset may meet any of another.
-    if (is_zipped and graph_shuffles(graph) is True) or any(_DRAWS.search(kind) and "Shuffle" not in kind for kind in kinds):
+    of_graph = {op.type for op in graph.get_operations()}
+    kinds = {op.type for op in upstream([tensor.op for tensor in batch])} | {kind for kind in of_graph if "Dataset" in kind}
+    kinds |= {node.op for one in functions for node in one.node_def}
+    is_mixed = "ZipDataset" in kinds and graph_shuffles(graph) is True  # rows of one dataset may meet any of another
+    if is_mixed or any((kind in STATEFUL_RANDOM or _DRAWS.search(kind)) and "Shuffle" not in kind for kind in kinds):
         return True
     return None if any("PyFunc" in kind for kind in kinds) else False

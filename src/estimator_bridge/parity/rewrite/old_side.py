@@ -21,7 +21,13 @@ from estimator_bridge.modern.graph.model_graph import operation
 from estimator_bridge.parity.recording import randomness
 from estimator_bridge.parity.recording.disk_space import DiskSpace
 from estimator_bridge.parity.recording.legacy_side import BatchHook, RecordingEngine, TrainHook, spec_of
-from estimator_bridge.parity.recording.randomness import STATEFUL_RANDOM, draws_rows, draws_values, random_operations
+from estimator_bridge.parity.recording.randomness import (
+    STATEFUL_RANDOM,
+    draws_anew,
+    draws_rows,
+    draws_values,
+    random_operations,
+)
 from estimator_bridge.parity.recording.step_limit import StepLimit
 from estimator_bridge.parity.recording.trace import Trace
 from estimator_bridge.parity.rewrite import dropout
@@ -225,7 +231,7 @@ class _ReferenceHook(TrainHook):
         self._numbers = dict(dropout.occurrences(sites))
         loops = [name for name, op in dropout.refused.get(graph, []) if op.graph is not graph or op in in_step]
         dropout.write_sites(self._trace, sites, loops)
-        self._draws = _draws_apart(graph, in_step) or graph_draws(graph, self._batches[0])
+        self._draws = _draws_apart(graph, in_step) or draws_anew() or graph_draws(graph, self._batches[0])
         self._state_at_begin = randomness.state()
         self._find_gradients(graph)
         self._write_facts(graph, in_step)
