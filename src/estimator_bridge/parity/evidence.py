@@ -233,6 +233,7 @@ class Evidence:
         other_values: Sentence about each tensor of the new script's own batches whose values no order of rows explains.
         metrics: Metrics that differ.
         evaluation_batches: Number of batches that each evaluation reads: (old, new).
+        shared_rows: Number of rows of the new script's own batches that the old script's have, too.
         evaluation_rows: Sentence about each evaluation for which the new script has other rows.
         drops_in_evaluation: True if the new script's evaluation surely has dropout, and the old one's has none.
         kept_metrics: Metrics that an evaluation of the new script does not reset before it begins.
@@ -251,6 +252,7 @@ class Evidence:
     estimator: str = ""
     batches: tuple[BatchEvidence, ...] = ()
     other_values: tuple[str, ...] = ()
+    shared_rows: int = 0
     metrics: tuple[MetricEvidence, ...] = ()
     evaluation_batches: tuple[tuple[int, int], ...] = ()
     evaluation_rows: tuple[str, ...] = ()

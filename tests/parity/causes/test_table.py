@@ -382,6 +382,15 @@ def test_own_batches(own: Any, recorded: Any, name: CauseName) -> None:
     assert (unknown is None) is (name is CauseName.BATCH_ORDER)
 
 
+@pytest.mark.parametrize("shared", [0, 3])
+def test_a_part_of_the_old_rows_in_a_fixed_order_is_another_order(shared: int) -> None:
+    """As every second row alone: no batch is one of the old script's."""
+    batches = (BatchEvidence((8, 8), (1, 9)), BatchEvidence((8, 8), (2, 7)))
+    found = first_cause(evidence(PLAIN, PLAIN, batches=batches, shared_rows=shared))
+
+    assert (found and found.name) == (CauseName.BATCH_ORDER if shared else None)
+
+
 @pytest.mark.parametrize(("ratio", "name"), [(0.25, CauseName.LOSS_SCALE), (0.3, CauseName.LATER)])
 def test_a_loss_that_is_divided_by_a_constant_shows_at_a_smaller_batch(ratio: float, name: CauseName) -> None:
     batches = tuple(BatchEvidence((rows, rows), (1, 1)) for rows in (16, 16, 16, 4))

@@ -31,6 +31,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "values of default_rng": lambda: np.random.default_rng(3).normal(size=2).tolist(),
     "scikit-learn's shuffle": lambda: importlib.import_module("sklearn.utils").shuffle([1, 2, 3], random_state=3),
     "scipy.stats' own values, while it is imported": lambda: importlib.import_module("scipy.stats").__name__,
+    "draws after a seed": lambda: [np.random.seed(5), np.random.rand(2).tolist()],
+    "own seed": lambda: np.random.seed(5),
     "values without a seed": lambda: bool(np.random.RandomState().rand() < 1.0),
     "values of default_rng without a seed": lambda: bool(np.random.default_rng().normal() < 9.0),
     "values of Python's own generator": lambda: random.random() < 1.0,

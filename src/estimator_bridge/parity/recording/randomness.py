@@ -53,6 +53,7 @@ _RandomState = np.random.RandomState  # which is replaced later
 _generators: list[int] = []  # generators of NumPy that the script has made
 _unseeded: list[int] = []  # those of them that get no seed, and calls of Python's global one
 _of_python: list[int] = []  # generators of Python that the script has made
+_seeded_state: list[str] = []  # of NumPy's global generator after each seed of the script
 _shuffles: list[int] = []  # calls of generators of Python and NumPy that put something in a random order
 
 
@@ -103,6 +104,7 @@ def seed_globals(seed: int = SEED) -> None:
     """
     random.seed(seed)
     np.random.seed(seed)
+    wrap(np.random, seed=_seed_again)
     wrap(random.Random, __init__=functools.partial(_counted_of_script, _of_python))
     wrap(random, **{name: functools.partial(_counted_of_script, _unseeded) for name in _OF_PYTHON})
     for owner in (random, random.Random):
@@ -120,6 +122,14 @@ def _counted_of_script(counts: list[int], original: Callable[..., Any], *args: A
     if frame and not frame.f_code.co_filename.startswith(_INSTALLED):
         counts.append(1)
     return original(*args, **kwargs)
+
+
+def _seed_again(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Seeds NumPy's global generator for the script, and counts what it has drawn before."""
+    _shuffles.extend([1] * draws_rows())
+    original(*args, **kwargs)
+    _seeded_state.append(repr(np.random.get_state()))
+    _unseeded.extend([1] * (not args and not kwargs))
 
 
 def _seeded(generator: Any, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -182,13 +192,7 @@ def _is_imported() -> bool:
 
 def draws_rows() -> bool:
     """Returns True if the script may have put rows in a random order with NumPy or Python."""
-    fresh = _RandomState(SEED).get_state(legacy=False)
-    now = np.random.get_state(legacy=False)
-    return (
-        bool(_shuffles)
-        or now["state"]["pos"] != fresh["state"]["pos"]
-        or bool((now["state"]["key"] != fresh["state"]["key"]).any())
-    )
+    return bool(_shuffles) or repr(np.random.get_state()) != (_seeded_state or [repr(_RandomState(SEED).get_state())])[-1]
 
 
 def state() -> tuple[Any, ...]:

@@ -120,6 +120,7 @@ def gather(old: Trace, new: Trace, looked: Trace | None = None) -> Evidence:
         estimator=next(old.events("train"), {}).get("estimator", ""),
         batches=tuple(BatchEvidence(tuple(event["rows"]), tuple(event["digests"])) for event in new.events("own batch")),
         other_values=other_values(new),
+        shared_rows=next((event["shared"] for event in new.events("inputs")), 0),
         evaluation_rows=other_evaluations(new),
         drops_in_evaluation=here.evaluation_dropout == 0 and any(event.get("surely") for event in new.events("evaluation")),
         kept_metrics=tuple(dict.fromkeys(name for event in new.events("kept metrics") for name in event["names"])),

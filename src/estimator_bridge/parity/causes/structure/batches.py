@@ -48,7 +48,7 @@ def batch_order(evidence: Evidence) -> Iterator[Cause]:
         )
         seen = f"The new script shuffles its input, the old one reads rows in a fixed order; {first}."
         yield Cause(CauseName.BATCH_ORDER, seen, f"Remove shuffle, or give fit shuffle=False.{_FED}", evidence.start + index)
-    elif any(here == there for here, there in zip(*sums, strict=True)) or set(own) & set(recorded):
+    elif any(here == there for here, there in zip(*sums, strict=True)) or set(own) & set(recorded) or evidence.shared_rows:
         other = recorded.index(own[index - 1]) + 1 if own[index - 1] in recorded else 0
         where = f"its batch {index} is the old one's batch {other}" if other else f"its batch {index} has other rows"
         seen = f"Neither script shuffles, and the new script's own rows come in another order: {where}."

@@ -63,7 +63,7 @@ def evaluation(evidence: Evidence, _: Parting) -> Iterator[Cause]:
         change = "Evaluate with training=False, from the last values, with the old script's labels and weights."
     elif losses:
         kind, seen = CauseName.EVALUATION_LOSS, "The training is equal, the loss of evaluations is not."
-        change = "Compare the loss of test_step: its mean over batches or rows, penalties (model.losses), weights."
+        change = "Compare the loss of test_step: layers that are told to train (training=True), its mean over batches or rows, penalties (model.losses), weights."
         if _is_by_constant(evidence, losses[0]):
             seen, change = f"{seen} It would be the old one if each batch had as many rows as the largest.", BY_ROWS
     else:
