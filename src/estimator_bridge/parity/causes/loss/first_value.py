@@ -363,7 +363,8 @@ def _loop(both: str, mine: ForwardValue, its: ForwardValue, missing: list[str]) 
         CauseName.RECURRENT,
         (
             "Compare the cell and how it is called: its activations, forget_bias, the axis of time, lengths of sequences, initial states. "
-            "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias."
+            "tf.nn.rnn_cell's LSTM cells add a forget_bias of 1 at each step, Keras' have it in the bias. A cell "
+            "of the new script that adds it, too, is compared with --forget-bias '.*=0'."
         ),
     )
     if not _ACTIVATIONS & {*here, *there}:  # a loop of another kind, such as the sum over all paths of a CRF
