@@ -22,7 +22,7 @@ from estimator_bridge.parity.rewrite.plan import RewritePlan
 from estimator_bridge.parity.side import Order
 
 _OWNED = "estimator-bridge-comparison"  # a file: the folder is ours, and locked while a comparison uses it
-_FORM = 5  # of what a side records; another number whenever the judge needs something that older recordings lack
+_FORM = 6  # of what a side records; another number whenever the judge needs something that older recordings lack
 
 
 @contextmanager
