@@ -1,4 +1,4 @@
-"""Which variables stand before an operation, and next behind it: its place in a model, whatever its name and the order of construction."""
+"""Finds the place of an operation in a model by the variables before it and next behind it, whatever the order of construction."""
 
 from __future__ import annotations
 
