@@ -265,6 +265,11 @@ def test_a_tensor_that_differs_while_another_is_equal_is_a_finding(tmp_path: Pat
         "The new script's own input gives other values: features differs in 20 of 20 batches, whose rows are in the old script's order."
     ]
     assert not compared(tmp_path / "drawn", own, old, is_drawn=True), "images may be turned at random"
+    order = np.random.RandomState(7).permutation(400)
+    shuffled_and_padded = batches(np.pad(ROWS, [(0, 0), (0, 1)]), LABELS % 7, order)
+    assert not compared(tmp_path / "both", shuffled_and_padded, batches(ROWS, LABELS % 7)), (
+        "what was not compared shows no order"
+    )
     rounded_otherwise = batches(unknown * np.float32(1.000001), LABELS)
     assert not compared(tmp_path / "nan", rounded_otherwise, batches(unknown, LABELS)), "NaN is no value to measure by"
     assert not compared(tmp_path / "padded", padded, batches(ROWS, LABELS)), "sequences may be padded to other lengths"

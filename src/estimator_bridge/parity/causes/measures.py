@@ -133,7 +133,13 @@ def noise(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
 def rounding_alone(evidence: Evidence) -> set[str]:
     """Returns the variables whose gradients are rounding in one of the first steps: they are so by the model, as before batch norm."""
     pairs = zip(evidence.old.steps, evidence.new.steps, strict=False)
-    return set().union(*(noise(here.gradients(), there.gradients()) for here, there in pairs))
+    return set().union(*(_noise_of_step(here, there) for here, there in pairs))
+
+
+@functools.lru_cache(maxsize=32)
+def _noise_of_step(old: StepEvidence, new: StepEvidence) -> frozenset[str]:
+    """Returns ``noise`` of a step, whose gradients are read from files."""
+    return frozenset(noise(old.gradients(), new.gradients()))
 
 
 def _are_unrelated(old: Any, new: Any) -> bool:

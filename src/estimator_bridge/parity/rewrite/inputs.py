@@ -175,8 +175,8 @@ class Inputs:
         digests = self._of_rows()
         if digests is None:
             return {}
-        alike = (column for column, pair in zip(digests[1].T, self._tensors.values(), strict=True) if not pair.others)
-        if not any(map(_tells_order, alike)):
+        columns = zip(digests[1].T, self._tensors.values(), strict=True)
+        if not any(_tells_order(rows) for rows, pair in columns if not pair.others and not pair.has_other_shape):
             return {}
         return {
             name: [pair.others, self._seen] for name, pair in self._tensors.items() if pair.others and self._is_judged(name)
